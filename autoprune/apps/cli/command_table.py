@@ -18,7 +18,7 @@ from autoprune.apps.cli import (
     prune,
     recalling,
     replay,
-    resumed,
+    resume,
     run,
     savings,
     tune,
@@ -49,7 +49,7 @@ app.command("check", cls=options.Command, epilog=check.EXAMPLES)(check.check_ses
 app.command("replay", cls=options.Command, epilog=replay.EXAMPLES)(replay.replay_sessions)
 app.command("proxy", cls=options.Command, epilog=proxy.EXAMPLES)(proxy.run_proxy)
 app.command("run", cls=ClientCommand, epilog=run.EXAMPLES, context_settings=CLIENT_CONTEXT)(run.run_assistant)
-app.command("resume", cls=options.Command, epilog=resumed.EXAMPLES)(resumed.list_sessions)
+app.command("resume", cls=options.Command, epilog=resume.EXAMPLES)(resume.resume_session)
 app.command("doctor", cls=ClientCommand, epilog=doctor.EXAMPLES, context_settings=CLIENT_CONTEXT)(doctor.examine)
 app.command("savings", cls=options.Command, epilog=savings.EXAMPLES)(savings.sum_up_savings)
 app.command("tune", cls=options.Command, epilog=tune.EXAMPLES)(tune.tune_settings)

@@ -1,34 +1,22 @@
-"""Sessions that an assistant resumes: `autoprune resume` lists them, and `run` says what their first request costs."""
+"""Sessions that an assistant resumes: their files, and what their first request costs, pruned and whole."""
 
 import json
 import re
-import shlex
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
-import typer
-
-import autoprune.apps.cli.options as options
-from autoprune.apps.clients import Client, User, find_client
-from autoprune.apps.replay.policies import RUN
-from autoprune.apps.replay.titles import title_of
+from autoprune.apps.clients import Client, User
 from autoprune.apps.sessions import Recording, decode, places, recordings
+from autoprune.conversation.archive import Archive
 from autoprune.economics import prices
-from autoprune.errors import SessionError, SettingsError, near_or_all
-from autoprune.facts.plain_text import one_line
 from autoprune.pruners.agentic import AgenticConversationPruner
-from autoprune.pruners.report.drawing import printable
+from autoprune.pruners.result import Result
 from autoprune.settings import PruneArgs, usual_zone
 
-EXAMPLES = options.examples("resume", "resume codex")
-BY_ID = {"claude": "claude --resume", "codex": "codex resume"}  # the arguments before a session's id, by client
-SESSION_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
-MOST_LISTED, WIDTH = 10, 80  # sessions; columns
 # Arguments that resume the newest session of the folder, by client.
 NEWEST = {"claude": ("--continue", "-c"), "codex": ("--last",), "pi": ("--continue", "-c"), "copilot": ("--continue",)}
 LEAST_NAME = 8  # characters of an argument that may name a session
@@ -61,10 +49,10 @@ def find_resumed(client: Client, user: User, files: Sequence[Path]) -> Path | No
         return found
     if not set(NEWEST.get(client.name, ())).intersection(user.arguments):
         return None
-    return next((file for file in files if _folder_of(file) == str(user.folder)), None)
+    return next((file for file in files if folder_of(file) == str(user.folder)), None)
 
 
-def _folder_of(file: Path) -> str:
+def folder_of(file: Path) -> str:
     """The folder in which a session began; "" if its file does not say."""
     with suppress(OSError, ValueError), file.open("rb") as opened:
         if match := FOLDER.search(opened.read(HEAD_BYTES)):
@@ -74,11 +62,40 @@ def _folder_of(file: Path) -> str:
 
 @dataclass(frozen=True)
 class FirstRequest:
-    """The first request of a session that is resumed after its cache has expired: its cost in dollars, two ways."""
+    """The first request of a resumed session, pruned and whole: its tokens, and dollars if the price is known."""
 
-    age: str
-    pruned: float
-    whole: float
+    tokens: tuple[int, int]
+    costs: tuple[float, float] | None
+
+    @property
+    def is_cheaper(self) -> bool:
+        """Whether pruning saves something that is worth the trouble."""
+        pruned, whole = self.costs or self.tokens
+        return 0 < pruned <= (1 - LEAST_SAVED) * whole
+
+
+def prune_resumed(
+    found: Recording, age: float, strategy: str, archive: Archive | None = None
+) -> tuple[Result[Any], FirstRequest] | None:
+    """Prune a session that was last used `age` seconds ago as its next request would be.
+
+    None if its cache has not expired, so that it is cheaper as it is, or if the session does not tell its model.
+    """
+    last = next((each for each in reversed(found.requests) if each.usage and each.model), None)
+    if last is None or last.usage is None:
+        return None
+    at, now = prices(None, last.model, life=last.life), len(found.messages)
+    if age <= at.life:
+        return None
+    args = PruneArgs(usual_zone(last.model), model=last.model)
+    pruner = AgenticConversationPruner(args, strategy=strategy, archive=archive)
+    result = pruner.prune(found.messages, pauses={now: age}, history={0: {}, now: {}})
+    whole = last.usage.prompt + last.usage.output
+    tokens = whole - (result.report.tokens_before - result.report.tokens_after), whole
+    if at.input_price is None:
+        return result, FirstRequest(tokens, None)
+    pruned, unpruned = (at.input_price * at.request(each, 0, 0) for each in tokens)
+    return result, FirstRequest(tokens, (pruned, unpruned))
 
 
 def describe_cost(file: Path, strategy: str) -> str:
@@ -87,16 +104,17 @@ def describe_cost(file: Path, strategy: str) -> str:
     "" too if the model's price is not known, if pruning would save nothing, or if the file is very large or cannot be
     read: an assistant starts without this line.
     """
-    found = _read(file)
-    if found is None or (first := first_request(found[0][-1], found[1], strategy)) is None:
+    found = read_stretches(file)
+    costs = first_costs(found[0][-1], found[1], strategy) if found else None
+    if found is None or costs is None:
         return ""
     return (
-        f"the session is {first.age} old, and its cache has expired: its first request costs about "
-        f"${first.pruned:,.2f}, without pruning ${first.whole:,.2f}, at API list prices"
+        f"the session is {duration(found[1])} old, and its cache has expired: its first request costs about "
+        f"${costs[0]:,.2f}, without pruning ${costs[1]:,.2f}, at API list prices"
     )
 
 
-def _read(file: Path) -> tuple[list[Recording], float] | None:
+def read_stretches(file: Path) -> tuple[list[Recording], float] | None:
     """Read a session's stretches, of which the last is resumed, and its age in seconds; None if that takes long."""
     with suppress(OSError, ValueError, LookupError, RecursionError):  # errors of autoprune are ValueErrors
         status = file.stat()
@@ -106,65 +124,18 @@ def _read(file: Path) -> tuple[list[Recording], float] | None:
     return None
 
 
-def first_request(found: Recording, age: float, strategy: str) -> FirstRequest | None:
-    """Compute what a session of this age, in seconds, costs at first; None where `describe_cost` says nothing."""
-    last = next((each for each in reversed(found.requests) if each.usage and each.model), None)
-    if last is None or last.usage is None:
-        return None
+def first_costs(found: Recording, age: float, strategy: str) -> tuple[float, float] | None:
+    """Compute what the first request costs, pruned and whole; None where `describe_cost` says nothing."""
     with suppress(ValueError, LookupError, RecursionError):
-        at, messages = prices(None, last.model, life=last.life), found.messages
-        if age <= at.life or at.input_price is None:
-            return None
-        args, now = PruneArgs(usual_zone(last.model), model=last.model), len(messages)
-        pruner = AgenticConversationPruner(args, strategy=strategy)
-        report = pruner.prune(messages, pauses={now: age}, history={0: {}, now: {}}).report
-        whole = last.usage.prompt + last.usage.output
-        pruned = whole - (report.tokens_before - report.tokens_after)
-        cost, cost_pruned = (at.input_price * at.request(each, 0, 0) for each in (whole, pruned))
-        if 0 < cost_pruned <= (1 - LEAST_SAVED) * cost:
-            return FirstRequest(_duration(age), cost_pruned, cost)
+        if (pruned := prune_resumed(found, age, strategy)) and pruned[1].is_cheaper:
+            return pruned[1].costs
     return None
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """Write how long ago something was."""
     for length, name in ((DAY, "days"), (HOUR, "hours")):
         if seconds >= 2 * length:
             return f"{seconds / length:,.0f} {name}"
     minutes = max(0, round(seconds / MINUTE))  # a file may be from the future
     return f"{minutes} minute{'' if minutes == 1 else 's'}"
-
-
-def list_sessions(
-    client: Annotated[
-        str | None, typer.Argument(metavar="CLIENT", help="Only those of this assistant: claude or codex.")
-    ] = None,
-) -> None:
-    """List the newest sessions of Claude Code and Codex, with the command that resumes each.
-
-    Of sessions whose cache has expired it says what the first request costs, pruned as by `autoprune run` and whole.
-    """
-    if client is not None and client not in BY_ID:
-        raise SettingsError(f"sessions of {client!r} are not listed{near_or_all(client, BY_ID)}")
-    names = BY_ID if client is None else (client,)
-    files = {file: name for name in names for file in session_files(find_client(name)) if SESSION_ID.search(file.stem)}
-    times = session_times(list(files))
-    newest = sorted(files, key=lambda file: -times.get(file.stem, 0.0))
-    shown = [*islice(filter(None, (_lines(file, files[file]) for file in newest)), MOST_LISTED)]
-    if not shown:
-        raise SessionError(f"no sessions of {' or '.join(names)} were found on this machine")
-    print("\n\n".join("\n".join(lines) for lines in shown))
-
-
-def _lines(file: Path, name: str) -> list[str]:
-    """Describe a session of a client; [] if it cannot be read."""
-    read, match = _read(file), SESSION_ID.search(file.stem)
-    if read is None or match is None:
-        return []
-    stretches, age = read
-    title, first = title_of(str(file), stretches), first_request(stretches[-1], age, RUN)
-    cost = [f"    first request about ${first.pruned:,.2f}, without pruning ${first.whole:,.2f}"] if first else []
-    place = stretches[-1].folder
-    folder = f"cd {shlex.quote(place)} && " if place else ""
-    about = ": ".join(filter(None, (title.project, title.prompt)))
-    heading = one_line(f"{_duration(age)} ago, {about}", WIDTH)
-    return [*map(printable, (heading, *cost, f"    {folder}autoprune run {BY_ID[name]} {match[0]}"))]

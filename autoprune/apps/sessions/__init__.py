@@ -52,6 +52,7 @@ from autoprune.apps.sessions._sending import (
     tool_call,
     tool_result,
 )
+from autoprune.apps.sessions._slim_copy import Changes, slim_copy
 
 __all__ = [
     "LARGEST_PROMPT",
@@ -61,6 +62,7 @@ __all__ = [
     "READERS",
     "AgentLog",
     "Answer",
+    "Changes",
     "Conversation",
     "Message",
     "Moment",
@@ -94,6 +96,7 @@ __all__ = [
     "places",
     "plugin_readers",
     "recordings",
+    "slim_copy",
     "stretch",
     "text",
     "text_block",

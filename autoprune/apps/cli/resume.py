@@ -1,0 +1,141 @@
+"""`autoprune resume`: list the newest sessions, or resume one as a slimmer copy, without a proxy."""
+
+import os
+import shlex
+import subprocess
+import time
+from itertools import islice
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import autoprune.apps.cli.options as options
+from autoprune.apps.cli.input_output import write_output
+from autoprune.apps.cli.recalling import archive_parent
+from autoprune.apps.cli.resumed import duration, first_costs, folder_of, read_stretches, session_files, session_times
+from autoprune.apps.cli.run import find_program, wait_for
+from autoprune.apps.cli.slimming import SESSION_ID, slim_session, untried
+from autoprune.apps.clients import Client, find_client
+from autoprune.apps.replay.policies import RUN
+from autoprune.apps.replay.titles import title_of
+from autoprune.apps.sessions import decode, dump
+from autoprune.conversation.archive import Archive
+from autoprune.conversation.limited_archive import LimitedDirectory, project_folder
+from autoprune.errors import SessionError, SettingsError, near_or_all
+from autoprune.facts.plain_text import one_line
+from autoprune.pruners.report.drawing import printable
+
+EXAMPLES = options.examples("resume", "resume claude --dry-run", "resume codex --print")
+# The arguments before a session's id, by client.
+BY_ID = {"claude": ("claude", "--resume"), "codex": ("codex", "resume"), "pi": ("pi", "--session")}
+MOST_LISTED, WIDTH = 10, 80  # sessions; columns
+
+
+def resume_session(
+    client: Annotated[str | None, typer.Argument(metavar="CLIENT", help="The assistant: claude, codex or pi.")] = None,
+    session: Annotated[
+        str | None, typer.Argument(metavar="SESSION", help="Its id or file. Default: the newest one of this folder.")
+    ] = None,
+    only_list: Annotated[bool, typer.Option("--list", metavar=options.FLAG, help="List the newest sessions.")] = False,
+    only_say: Annotated[
+        bool, typer.Option("--dry-run", metavar=options.FLAG, help="Only say what a copy would cost and keep.")
+    ] = False,
+    only_print: Annotated[
+        bool, typer.Option("--print", metavar=options.FLAG, help="Write the copy and print its command; start nothing.")
+    ] = False,
+    receipt: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write what is changed to this file, as JSON without texts.")
+    ] = None,
+    no_archive: Annotated[
+        bool, typer.Option("--no-archive", metavar=options.FLAG, help="Keep no cleared results for `autoprune recall`.")
+    ] = False,
+) -> None:
+    """Resume a session as a slimmer copy, without a proxy, or list the newest sessions.
+
+    If the cache of a session has expired, old tool results are cleared in a copy with an id of its own, and the
+    assistant is started with the copy. The session itself is not changed. Without CLIENT, the newest sessions are
+    listed.
+    """
+    if client is not None and client not in BY_ID:
+        raise SettingsError(f"sessions of {client!r} are not read here{near_or_all(client, BY_ID)}")
+    if client is None or only_list:
+        print("\n\n".join(list_sessions(list(BY_ID) if client is None else [client])))
+        return
+    chosen = find_client(client)
+    file = find_session(chosen, session)
+    folder = folder_of(file) or os.getcwd()
+    program = "" if only_say or only_print else find_program(chosen)
+    keeps = not (only_say or no_archive)
+    archive: Archive | None = LimitedDirectory(project_folder(archive_parent(), folder)) if keeps else {}
+    try:
+        data, age = file.read_bytes(), time.time() - file.stat().st_mtime
+    except OSError as error:
+        raise SessionError(f"{file} cannot be read: {error.strerror}") from error
+    copy = slim_session(file, decode(data, str(file)), age, None if no_archive else archive)
+    if copy is None:
+        raise SessionError(
+            f"a copy of {file} would not be cheaper: its cache has not expired, or little of it can go; resume it as "
+            f"it is, with `{shlex.join((*BY_ID[client], _id_of(file)))}`"
+        )
+    for line in filter(None, (untried(chosen, copy.changes.version), *copy.describe())):
+        typer.echo(f"autoprune: {line}", err=True)
+    if receipt:
+        write_output(receipt, dump(copy.receipt(client), 2) + "\n")
+    if only_say:
+        return
+    copy.write()
+    command = (*BY_ID[client], copy.id)
+    if only_print:
+        print(f"cd {shlex.quote(folder)} && {shlex.join(command)}")
+        return
+    with subprocess.Popen([program, *command[1:]], cwd=folder) as process:
+        raise typer.Exit(wait_for(process))
+
+
+def find_session(client: Client, named: str | None) -> Path:
+    """Find a session file by its id, by its path, or as the newest of the working directory."""
+    files = session_files(client)
+    if named is None:
+        found = next((file for file in files if folder_of(file) == os.getcwd()), None)
+        missing = "in this folder: give the id of another one, as `autoprune resume` lists them"
+    else:
+        found = Path(named) if Path(named).is_file() else next((f for f in files if f.stem.endswith(named)), None)
+        missing = f"with the id {named}: `autoprune resume --list {client.name}` lists them"
+    if found is None:
+        raise SessionError(f"there is no session of {client.title} {missing}")
+    return found
+
+
+def _id_of(file: Path) -> str:
+    match = SESSION_ID.search(file.stem)
+    return match[0] if match else file.stem
+
+
+# The list
+
+
+def list_sessions(names: list[str]) -> list[str]:
+    """Describe the newest sessions of clients. Raises SessionError if there are none."""
+    files = {file: name for name in names for file in session_files(find_client(name)) if SESSION_ID.search(file.stem)}
+    times = session_times(list(files))
+    newest = sorted(files, key=lambda file: -times.get(file.stem, 0.0))
+    shown = [*islice(filter(None, (_describe(file, files[file]) for file in newest)), MOST_LISTED)]
+    if not shown:
+        raise SessionError(f"no sessions of {' or '.join(names)} were found on this machine")
+    return shown
+
+
+def _describe(file: Path, name: str) -> str:
+    """Describe a session of a client in a few lines; "" if it cannot be read."""
+    if (read := read_stretches(file)) is None:
+        return ""
+    stretches, age = read
+    title, costs = title_of(str(file), stretches), first_costs(stretches[-1], age, RUN)
+    cost = [f"    first request about ${costs[0]:,.2f}, without pruning ${costs[1]:,.2f}"] if costs else []
+    place = stretches[-1].folder
+    folder = f"cd {shlex.quote(place)} && " if place else ""
+    about = ": ".join(filter(None, (title.project, title.prompt)))
+    heading = one_line(f"{duration(age)} ago, {about}", WIDTH)
+    command = shlex.join((*BY_ID[name], _id_of(file)))
+    return "\n".join(map(printable, (heading, *cost, f"    {folder}autoprune run {command}")))
