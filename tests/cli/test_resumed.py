@@ -1,6 +1,5 @@
 """`autoprune run` finds the session that an assistant resumes, and says what its first request costs."""
 
-import json
 import os
 import re
 import time
@@ -8,45 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from recorded_notes import HOUR, session
 from tables import each_row
-from typer.testing import CliRunner
 
-from autoprune.apps.cli.command_table import app
 from autoprune.apps.cli.resumed import describe_cost, find_resumed, session_files, session_times
 from autoprune.apps.clients import User, find_client
 
-HOUR = 3_600.0
 OLD, NEW = "0a6c0c4e-2222-4f6f-9a57-000000000001", "0a6c0c4e-2222-4f6f-9a57-000000000002"
-LONG = "".join(f"{number} words of advice, and then some.\n" for number in range(400))
 
 
 def user(folder: Path, *arguments: str) -> User:
     return User({}, arguments, folder, folder, lambda path: None)
-
-
-def session(path: Path, *, model: str = "claude-opus-5-5", hours: float = 3.0, folder: str = "/home/me/shop") -> Path:
-    """Write a session of Claude Code that reads twenty notes and sums up each."""
-    said: list[Any] = [("user", "Sum up the notes.")]
-    for at in range(20):
-        for name, given, result in (
-            ("Read", {"file_path": f"/notes/{at}.txt"}, LONG),
-            ("Write", {"file_path": f"/out/{at}.md", "content": LONG[:3_000]}, "Done."),
-        ):
-            id = f"{name}{at}"
-            said.append(("assistant", {"type": "tool_use", "id": id, "name": name, "input": given}))
-            said.append(("user", {"type": "tool_result", "tool_use_id": id, "content": result}))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", encoding="utf-8") as file:
-        for number, (role, content) in enumerate(said):
-            message = {"role": role, "content": content if isinstance(content, str) else [content]}
-            if role == "assistant":
-                usage = {"input_tokens": 9, "cache_read_input_tokens": 90_000, "output_tokens": 991}
-                message |= {"id": f"m{number}", "model": model, "usage": usage}
-            line = {"uuid": f"u{number}", "parentUuid": f"u{number - 1}" if number else None, "cwd": folder}
-            when = f"2026-01-02T08:{number // 60:02}:{number % 60:02}.000Z"
-            file.write(json.dumps({**line, "type": role, "timestamp": when, "message": message}) + "\n")
-    os.utime(path, (0, time.time() - HOUR * hours))
-    return path
 
 
 @each_row(
@@ -110,44 +81,6 @@ def test_nothing_is_said_about_a_session_that_cannot_be_pruned(tmp_path: Path):
         opened.truncate(50_000_001)
     os.utime(file, (0, before.st_mtime))
     assert describe_cost(file, "cache_aware") == ""
-
-
-def test_resume_lists_the_newest_sessions_with_cost_and_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    folder = tmp_path / ".claude" / "projects" / "a"
-    session(folder / f"{OLD}.jsonl", hours=72)
-    session(folder / f"{NEW}.jsonl", hours=0.05, folder="/home/me/my shop")
-    session(folder / "agent-a1b2c3d.jsonl")
-    (folder / "0a6c0c4e-2222-4f6f-9a57-000000000003.jsonl").write_text("no session", encoding="utf-8")
-    done = CliRunner().invoke(app, ["resume"])
-    cost = r"first request about \$0\.\d\d, without pruning \$0\.45"
-    assert re.fullmatch(
-        rf"""3 minutes ago, my shop: Sum up the notes\.
-    cd '/home/me/my shop' && autoprune run claude --resume {NEW}
-
-3 days ago, shop: Sum up the notes\.
-    {cost}
-    cd /home/me/shop && autoprune run claude --resume {OLD}
-""",
-        done.stdout,
-    ), done.stdout
-    assert CliRunner().invoke(app, ["resume", "claude"]).stdout == done.stdout
-
-
-@each_row(
-    ("arguments", "code", "said"),
-    [
-        ((), 3, "no sessions of claude or codex were found on this machine"),
-        (("codex",), 3, "no sessions of codex were found on this machine"),
-        (("gemini",), 2, "sessions of 'gemini' are not listed; there are claude, codex"),
-    ],
-)
-def test_without_sessions_resume_says_which_it_looked_for(
-    arguments: tuple[str, ...], code: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    done = CliRunner().invoke(app, ["resume", *arguments])
-    assert (done.exit_code, done.stderr) == (code, f"autoprune: {said}\n")
 
 
 @each_row("text", ["", "[]", "not a session", '{"role": "user"}', "[" * 5_000])

@@ -7,6 +7,8 @@ tests are skipped, unless ASSISTANTS_REQUIRED is set, as in `.ci/run`.
 import json
 import os
 import re
+import subprocess
+import sys
 import sysconfig
 from collections.abc import Callable
 from dataclasses import replace
@@ -151,6 +153,47 @@ def test_a_session_resumed_after_its_cache_has_expired_is_smaller_at_once(
     )
     assert (resumed[0] < 0.6 * direct[-1]) == bool(hours), (direct, resumed)
     assert all(file.read_bytes().startswith(text) for file, text in zip(logs, before, strict=True))
+
+
+COPIED = {
+    "claude": lambda id: ("--resume", id, *BOUND.arguments),
+    "codex": lambda id: ("exec", "resume", id, *CODEX.arguments[1:]),
+}
+
+
+@pytest.mark.parametrize("assistant", [BOUND, CODEX], ids=["claude", "codex"])
+def test_an_assistant_resumes_a_slimmer_copy_of_its_session(assistant: Assistant, prefix: Path, tmp_path: Path):
+    files = {f"notes/{number:02}.txt": f"Note {number}\n{ADVICE}" for number in range(20)}
+    whole = ("--safe-zone", "900k", "--strategy", "low_water")  # routes requests, and prunes nothing
+    with serve(summarizing(assistant)) as provider:
+        provider.play.is_aside = assistants.is_aside
+        options = ("--upstream", provider.url, *whole)
+        first = assistants.run(assistant, tmp_path, prefix, options, files)
+        assert first.returncode == 0, first.stderr
+        make_older(tmp_path / "home", 7_200, is_known=False)
+        (log,) = (file for file in (tmp_path / "home").rglob("*.jsonl") if file.stat().st_size > LEAST_LOG)
+        before, seen = log.read_bytes(), len(provider.requests)
+        copied = subprocess.run(
+            [sys.executable, "-m", "autoprune", "resume", assistant.name, "--print"],
+            cwd=tmp_path / "project",
+            env=assistants.environment(tmp_path, assistant, prefix),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert copied.returncode == 0, copied.stderr
+        again = replace(assistant, arguments=COPIED[assistant.name](copied.stdout.split()[-1]))
+        done = assistants.run(again, tmp_path, prefix, options, files)
+    assert (done.returncode, provider.refusals) == (0, []), done.stderr
+    direct, resumed = (
+        [tokens(each.body) for each in some if not assistants.is_aside(each)]
+        for some in (provider.requests[:seen], provider.requests[seen:])
+    )
+    assert resumed[0] < 0.6 * direct[-1], copied.stderr
+    assert log.read_bytes() == before
+    (copy,) = log.parent.glob(f"*{copied.stdout.split()[-1]}.jsonl")
+    assert copy.stat().st_mode & 0o077 == 0
+    assert assistants.TASK in copy.read_text(encoding="utf-8").rpartition("autoprune recall")[2]  # it went on there
 
 
 def make_older(home: Path, seconds: float, *, is_known: bool) -> None:

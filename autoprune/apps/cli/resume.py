@@ -58,7 +58,7 @@ def resume_session(
     listed.
     """
     if client is not None and client not in BY_ID:
-        raise SettingsError(f"sessions of {client!r} are not read here{near_or_all(client, BY_ID)}")
+        raise SettingsError(f"sessions of {client!r} cannot be resumed{near_or_all(client, BY_ID)}")
     if client is None or only_list:
         print("\n\n".join(list_sessions(list(BY_ID) if client is None else [client])))
         return
@@ -66,13 +66,15 @@ def resume_session(
     file = find_session(chosen, session)
     folder = folder_of(file) or os.getcwd()
     program = "" if only_say or only_print else find_program(chosen)
+    if program and not os.path.isdir(folder):
+        raise SessionError(f"the folder of the session does not exist any more, so it cannot be resumed: {folder}")
     keeps = not (only_say or no_archive)
     archive: Archive | None = LimitedDirectory(project_folder(archive_parent(), folder)) if keeps else {}
     try:
         data, age = file.read_bytes(), time.time() - file.stat().st_mtime
     except OSError as error:
         raise SessionError(f"{file} cannot be read: {error.strerror}") from error
-    copy = slim_session(file, decode(data, str(file)), age, None if no_archive else archive)
+    copy = slim_session(chosen, file, decode(data, str(file)), age, None if no_archive else archive)
     if copy is None:
         raise SessionError(
             f"a copy of {file} would not be cheaper: its cache has not expired, or little of it can go; resume it as "
@@ -95,7 +97,7 @@ def resume_session(
 
 def find_session(client: Client, named: str | None) -> Path:
     """Find a session file by its id, by its path, or as the newest of the working directory."""
-    files = session_files(client)
+    files = [file for file in session_files(client) if SESSION_ID.search(file.stem)]  # not those of sub-agents
     if named is None:
         found = next((file for file in files if folder_of(file) == os.getcwd()), None)
         missing = "in this folder: give the id of another one, as `autoprune resume` lists them"

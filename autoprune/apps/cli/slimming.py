@@ -91,12 +91,14 @@ class SlimSession:
             raise SessionError(f"{self.path} cannot be written: {error.strerror}") from error
 
 
-def slim_session(file: Path, text: str, age: float, archive: Archive | None) -> SlimSession | None:
+def slim_session(client: Client, file: Path, text: str, age: float, archive: Archive | None) -> SlimSession | None:
     """Prepare a slimmer copy of a session file; None if it would not be cheaper than the session as it is.
 
     What is cleared goes into the archive. Raises SessionError for a file that cannot be read or copied.
     """
-    found = recordings(text, str(file))[-1][-1]
+    found = next((stretches[-1] for stretches in recordings(text, str(file)) if stretches), None)
+    if found is None or found.agent != client.agent:
+        raise SessionError(f"{file} is no session of {client.title}")
     pruned = prune_resumed(found, age, STRATEGY, archive)
     if pruned is None or not pruned[1].is_cheaper:
         return None
@@ -104,7 +106,10 @@ def slim_session(file: Path, text: str, age: float, archive: Archive | None) -> 
     name_payloads(archive, result)
     id, old = str(uuid4()), SESSION_ID.search(file.stem)
     changes = Changes(id, dict(_cleared(result)), first.tokens[1] - first.tokens[0])
-    copy = slim_copy(text, found.agent or "", changes)
+    try:
+        copy = slim_copy(text, client.agent, changes)
+    except RecursionError as error:
+        raise SessionError(f"{file} is nested too deeply: {error}") from error
     path = file.with_name(f"{file.stem.removesuffix(old[0]) if old else ''}{id}{file.suffix}")
     if recordings(copy, str(path))[-1][-1].messages != result.conversation:
         raise SessionError(f"{file} cannot be copied without a loss: resume it with `autoprune run` instead")
@@ -125,9 +130,8 @@ def _cleared(result: Result[Any]) -> Iterator[tuple[str, object]]:
 def _evidence(found: Recording, result: Result[Any]) -> tuple[int, int]:
     """Count the evidence that the last requests of a session used, and how much of it the pruned one still shows."""
     known = episode(found, "", exact())
-    shown = [
-        each.location not in {edit.part.location for edit in result.plan.edits} for each in known.transcript.results
-    ]
+    gone = {part.location for part in result.plan.results}
+    shown = [each.location not in gone for each in known.transcript.results]
     kinds = {kind for group in MAIN for kind in GROUPS[group]}
     recent = [
         need
@@ -152,6 +156,5 @@ def untried(client: Client, version: str) -> str:
         known, tried = known[:1], [3]
     if known and known <= tried:
         return ""
-    return (
-        f"this session is of version {version or 'unknown'} of {client.title}; copies were tried up to {client.tried}"
-    )
+    of = f"version {version}" if version else "an unknown version"
+    return f"the session is of {of} of {client.title}, and copies were tried up to version {client.tried}"

@@ -158,7 +158,8 @@ def shown(payload: object) -> str:
 def _edit_codex(record: Record, changes: Changes) -> Record | None:
     payload = record.get("payload")
     if not isinstance(payload, dict):  # the first format: a header and bare items
-        return record if text(record.get("type")) else {**record, "id": changes.id}
+        is_header = "id" in record and "type" not in record
+        return {**record, "id": changes.id} if is_header else _edit_item(record, changes)
     kind = record.get("type")
     if kind == "session_meta" and not changes.version:  # a fork has its parent's after its own
         changes.version = text(payload.get("cli_version")) or "unknown"

@@ -1,0 +1,200 @@
+"""`autoprune resume` lists the newest sessions, or resumes one as a slimmer copy."""
+
+import json
+import os
+import re
+import stat
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from recorded_notes import LONG, session
+from tables import each_row
+from typer.testing import CliRunner, Result
+
+from autoprune.apps.cli.command_table import app
+from autoprune.apps.sessions import recordings
+
+OLD, NEW = "0a6c0c4e-2222-4f6f-9a57-000000000001", "0a6c0c4e-2222-4f6f-9a57-000000000002"
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory, in which a session of Claude Code began three hours ago."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    session(logs(tmp_path) / f"{OLD}.jsonl", folder=str(folder))
+    return folder
+
+
+def logs(home: Path) -> Path:
+    return home / ".claude" / "projects" / "a"
+
+
+def resume(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["resume", *arguments])
+
+
+def copies(home: Path) -> list[Path]:
+    return [file for file in logs(home).iterdir() if file.stem not in (OLD, NEW)]
+
+
+def test_resume_lists_the_newest_sessions_with_cost_and_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    folder = tmp_path / ".claude" / "projects" / "a"
+    session(folder / f"{OLD}.jsonl", hours=72)
+    session(folder / f"{NEW}.jsonl", hours=0.05, folder="/home/me/my shop")
+    session(folder / "agent-a1b2c3d.jsonl")
+    (folder / "0a6c0c4e-2222-4f6f-9a57-000000000003.jsonl").write_text("no session", encoding="utf-8")
+    done = resume()
+    cost = r"first request about \$0\.\d\d, without pruning \$0\.45"
+    assert re.fullmatch(
+        rf"""3 minutes ago, my shop: Sum up the notes\.
+    cd '/home/me/my shop' && autoprune run claude --resume {NEW}
+
+3 days ago, shop: Sum up the notes\.
+    {cost}
+    cd /home/me/shop && autoprune run claude --resume {OLD}
+""",
+        done.stdout,
+    ), done.stdout
+    assert resume("--list", "claude").stdout == done.stdout
+
+
+@each_row(
+    ("arguments", "code", "said"),
+    [
+        ((), 3, "no sessions of claude or codex or pi were found on this machine"),
+        (("--list", "codex"), 3, "no sessions of codex were found on this machine"),
+        (("gemini",), 2, "sessions of 'gemini' cannot be resumed; there are claude, codex, pi"),
+    ],
+)
+def test_without_sessions_resume_says_which_it_looked_for(
+    arguments: tuple[str, ...], code: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    done = resume(*arguments)
+    assert (done.exit_code, done.stderr) == (code, f"autoprune: {said}\n")
+
+
+def test_a_copy_is_priced_written_beside_the_session_and_resumed(project: Path, tmp_path: Path):
+    before = (logs(tmp_path) / f"{OLD}.jsonl").read_bytes()
+    done = resume("claude", "--print")
+    assert done.exit_code == 0, done.output
+    match = re.fullmatch(
+        r"autoprune: as it is: first request about \$0\.45, 91,000 tokens\n"
+        r"autoprune: the copy: first request about \$0\.(\d\d), (\d\d),\d{3} tokens\n"
+        r"autoprune: the copy: (\d+) results cleared\n",
+        done.stderr,
+    )
+    assert match, done.stderr
+    assert (int(match[1]) < 25, int(match[2]) < 50) == (True, True)
+    (copy,) = copies(tmp_path)
+    assert done.stdout == f"cd {project} && claude --resume {copy.stem}\n"
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o600
+    assert (logs(tmp_path) / f"{OLD}.jsonl").read_bytes() == before
+    sent = recordings(copy.read_text(encoding="utf-8"), "copy")[-1][-1].messages
+    cleared = [each for each in map(json.dumps, sent) if "autoprune recall" in each]
+    assert len(cleared) == int(match[3]) > 10
+    id = re.findall(r"autoprune recall (\d{15})", cleared[0])[0]
+    assert CliRunner().invoke(app, ["recall", id]).stdout == LONG
+    assert "Read /notes/" in CliRunner().invoke(app, ["recall", "--search", "advice"]).stdout
+
+
+def test_a_dry_run_writes_only_the_receipt_which_holds_no_text(project: Path, tmp_path: Path):
+    done = resume("claude", OLD, "--dry-run", "--receipt", "receipt.json")
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert (copies(tmp_path), (tmp_path / ".local").exists()) == ([], False)
+    receipt: dict[str, Any] = json.loads(Path("receipt.json").read_text(encoding="utf-8"))
+    assert "advice" not in json.dumps(receipt)
+    assert receipt["source"] == str(logs(tmp_path) / f"{OLD}.jsonl")
+    assert {each["tool"] for each in receipt["cleared"]} == {"Read"}
+    saved = receipt["tokens"]["as_it_is"] - receipt["tokens"]["slim"]
+    assert 0.8 < saved / sum(each["tokens"] for each in receipt["cleared"]) < 1
+
+
+def test_without_an_archive_placeholders_have_no_ids(project: Path, tmp_path: Path):
+    assert resume("claude", "--print", "--no-archive").exit_code == 0
+    (copy,) = copies(tmp_path)
+    assert "Cleared at request" in copy.read_text(encoding="utf-8")
+    assert "autoprune recall" not in copy.read_text(encoding="utf-8")
+    assert not (tmp_path / ".local").exists()
+
+
+def test_the_assistant_is_started_in_the_folder_of_the_session(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    program = tmp_path / "bin" / "claude"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\necho "$PWD" "$@" > {tmp_path}/started\nexit 7\n', encoding="utf-8")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.chdir(tmp_path)
+    assert resume("claude", OLD).exit_code == 7
+    (copy,) = copies(tmp_path)
+    assert (tmp_path / "started").read_text(encoding="utf-8") == f"{project} --resume {copy.stem}\n"
+
+
+def test_without_the_assistant_nothing_is_written(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent / "nowhere"))
+    done = resume("claude")
+    assert done.exit_code == 127
+    assert done.stderr.startswith("autoprune: claude is not installed: npm install")
+    assert copies(tmp_path) == []
+
+
+@each_row("changed", [{"hours": 0.01}, {"model": "<synthetic>"}])
+def test_a_session_that_is_cheaper_as_it_is_is_not_copied(
+    changed: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    session(logs(tmp_path) / f"{OLD}.jsonl", folder=str(tmp_path), **changed)
+    done = resume("claude", OLD, "--print")
+    assert (done.exit_code, done.stdout, copies(tmp_path)) == (3, "", [])
+    assert "would not be cheaper: its cache has not expired, or little of it can go; resume it as it is" in done.stderr
+    assert f"`claude --resume {OLD}`" in done.stderr
+
+
+def test_a_session_without_a_known_price_is_told_in_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    session(logs(tmp_path) / f"{OLD}.jsonl", folder=str(tmp_path), model="a-model-without-a-price")
+    assert "as it is: first request 91,000 tokens" in resume("claude", OLD, "--dry-run").stderr
+
+
+@each_row(
+    ("version", "said"),
+    [
+        ("2.1.332", ""),
+        ("2.0.1", ""),
+        ("2.2.0", "the session is of version 2.2.0 of Claude Code, and copies were tried up to version 2.1.332"),
+        ("", "the session is of an unknown version of Claude Code, and copies were tried up to version 2.1.332"),
+    ],
+)
+def test_a_version_with_which_copies_were_not_tried_is_told_first(
+    version: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    session(logs(tmp_path) / f"{OLD}.jsonl", folder=str(tmp_path), version=version)
+    first = resume("claude", OLD, "--dry-run").stderr.splitlines()[0]
+    assert first == f"autoprune: {said or 'as it is: first request about $0.45, 91,000 tokens'}"
+
+
+@each_row(
+    ("arguments", "said"),
+    [
+        (("claude", NEW), f"there is no session of Claude Code with the id {NEW}: `autoprune resume --list claude` "),
+        (("codex",), "there is no session of Codex in this folder: give the id of another one"),
+        (("claude", "--receipt", "nowhere/receipt.json"), "nowhere/receipt.json cannot be written: there is no folder"),
+        (("claude", "broken.jsonl"), "broken.jsonl is a session file of claude-code, but record 1 is a line of type "),
+    ],
+)
+def test_what_cannot_be_resumed_is_told(arguments: tuple[str, ...], said: str, project: Path):
+    record = {"type": "user", "parentUuid": None, "message": {}}
+    Path("broken.jsonl").write_text(f"{json.dumps(record)}\n" * 2, encoding="utf-8")
+    done = resume(*arguments, "--print")
+    assert (done.exit_code, done.stdout, copies(project.parent)) == (3, "", [])
+    assert said in done.stderr
