@@ -1,11 +1,12 @@
 """What resuming a recorded session behind autoprune would have cost, and what it would have kept.
 
-    python benchmarks/resuming.py FOLDER …
+    python benchmarks/resuming.py FOLDER … [--copy]
 
 Each session is cut at its longest pause beyond the life of its cache, before a prompt of 20,000 tokens or more, as if
 autoprune had been started there, after a session without it. The table has the cost of the first request and of the
 first twenty, as shares of those without pruning at the session's own prices, and the shares of the names, edits and
-facts used in these twenty that their prompts still showed. Intervals are over projects.
+facts used in these twenty that their prompts still showed. Intervals are over projects. `--copy` is for `autoprune
+resume CLIENT`: results are cleared in a copy of the session, once, and nothing is pruned after that.
 """
 
 import argparse
@@ -42,18 +43,22 @@ class NoEdits:
 class Started:
     """A pruner that leaves requests with fewer messages than `start` as they are."""
 
-    def __init__(self, pruner: Any, start: int) -> None:
-        """Prune from the request with `start` messages on."""
-        self._pruner, self._start = pruner, start
+    def __init__(self, pruner: Any, start: int, *, once: bool) -> None:
+        """Prune from the request with `start` messages on, or only that one."""
+        self._pruner, self._start, self._once = pruner, start, once
+        self._copy: list[object] = []  # the messages of the copy that was resumed
 
     def prune(self, messages: Sequence[object], strategy: object, **arguments: Any) -> Any:
         """Prune a request, or leave it as it is."""
-        if len(messages) < self._start:
+        if len(messages) < self._start or self._copy:
+            messages = [*self._copy, *messages[len(self._copy) :]]
             return self._pruner.prune(messages, strategy=NoEdits(), **arguments)
         known = arguments.pop("history", {})
-        return self._pruner.prune(
-            messages, strategy=strategy, history={0: known.get(0, {}), self._start: {}, **known}, **arguments
-        )
+        history = {0: known.get(0, {}), self._start: {}, **known}
+        result = self._pruner.prune(messages, strategy=strategy, history=history, **arguments)
+        if self._once:
+            self._copy = result.conversation
+        return result
 
 
 @dataclass(frozen=True)
@@ -66,10 +71,10 @@ class Resumed:
     kept: dict[str, tuple[int, int]]
 
 
-def resume(known: Episode, at: int) -> Resumed:
-    """Resume a session at a request."""
-    strategy, new_pruner = Policy(RUN).for_episode(known, known.prices)
-    run = play(known, lambda: Started(new_pruner(), known.requests[at]), strategy, count=exact())
+def resume(known: Episode, at: int, *, as_copy: bool) -> Resumed:
+    """Resume a session at a request, behind autoprune or as a copy."""
+    strategy, new_pruner = Policy("cache_aware" if as_copy else RUN).for_episode(known, known.prices)
+    run = play(known, lambda: Started(new_pruner(), known.requests[at], once=as_copy), strategy, count=exact())
     soon = range(at, min(at + NEXT, len(run.prompts)))
     costs = [tuple(_costs(known, run, request)) for request in soon]
     needs = zip(known.evidence.needs, run.retained, strict=True)
@@ -104,9 +109,11 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+")
-    files = [str(file) for file in expand_names(parser.parse_args().folders) if file.name != "index.json"]
+    parser.add_argument("--copy", action="store_true")
+    given = parser.parse_args()
+    files = [str(file) for file in expand_names(given.folders) if file.name != "index.json"]
     with ProcessPoolExecutor() as pool:
-        found = [each for some in pool.map(of_file, files) for each in some]
+        found = [each for some in pool.map(partial(of_file, as_copy=given.copy), files) for each in some]
     print(f"{len(found)} sessions were resumed after a pause")
     if not found:
         return
@@ -124,13 +131,13 @@ def _kept(group: str, each: Resumed) -> tuple[int, int]:
     return each.kept[group]
 
 
-def of_file(file: str) -> list[Resumed]:
+def of_file(file: str, *, as_copy: bool) -> list[Resumed]:
     """Resume the conversations in a file that can be."""
     try:
         known = [each for _, each in episodes(file, Path(file).read_bytes(), ReplayArgs())]
     except AutopruneError:
         return []
-    return [resume(each, at) for each in known if (at := longest_pause(each)) is not None]
+    return [resume(each, at, as_copy=as_copy) for each in known if (at := longest_pause(each)) is not None]
 
 
 if __name__ == "__main__":

@@ -61,6 +61,7 @@ NOT_IN_A_CLONE = {
     "autoprune doctor": "it needs an assistant",
     "autoprune proxy": "it serves until it is stopped; tests/proxy starts it",
     "autoprune run": "it needs an assistant; tests/e2e runs four",
+    "autoprune resume c": "it needs an old session; tests/cli/test_resume.py writes one",
     "python benchmarks/": "they take long, or need other repositories",
     "python examples/edit_loop.py --base-url": "it needs a model",
 }

@@ -14,7 +14,7 @@ import autoprune.apps.cli.options as options
 from autoprune.apps.cli.input_output import write_output
 from autoprune.apps.cli.recalling import archive_parent
 from autoprune.apps.cli.resumed import duration, first_costs, folder_of, read_stretches, session_files, session_times
-from autoprune.apps.cli.run import find_program, wait_for
+from autoprune.apps.cli.run import find_program, path_variable, wait_for
 from autoprune.apps.cli.slimming import SESSION_ID, slim_session, untried
 from autoprune.apps.clients import Client, find_client
 from autoprune.apps.replay.policies import RUN
@@ -91,7 +91,8 @@ def resume_session(
     if only_print:
         print(f"cd {shlex.quote(folder)} && {shlex.join(command)}")
         return
-    with subprocess.Popen([program, *command[1:]], cwd=folder) as process:
+    environ = {**os.environ, **path_variable(os.environ)}
+    with subprocess.Popen([program, *command[1:]], cwd=folder, env=environ) as process:
         raise typer.Exit(wait_for(process))
 
 
