@@ -123,7 +123,7 @@ class Found:
 
 
 def search(archive: LimitedDirectory, words: str) -> list[Found]:
-    """Return the payloads that match any of some words, the best one first.
+    """Return the payloads that match any of some words: those first that hold all of them together, then by rank.
 
     A word such as `app.load_settings` is found as it is written. Raises ArchiveError without a word, and if this
     Python's SQLite cannot search texts.
@@ -137,11 +137,12 @@ def search(archive: LimitedDirectory, words: str) -> list[Found]:
         except sqlite3.OperationalError as error:
             raise ArchiveError(f"this Python's SQLite cannot search texts: {error}") from error
         index.executemany("INSERT INTO kept VALUES (?, ?, ?)", _rows(archive))
-        query = " OR ".join('"{}"'.format(each.replace('"', '""')) for each in asked)
+        quoted = ['"{}"'.format(each.replace('"', '""')) for each in asked]
+        # As many words may stand between them: line numbers, say.
+        queries = (f"NEAR({' '.join(quoted)}, {len(quoted)})", " OR ".join(quoted))
         ranked = "SELECT id, what, text FROM kept WHERE kept MATCH ? ORDER BY rank LIMIT ?"
-        return [
-            Found(id, what, *_best_line(text, asked)) for id, what, text in index.execute(ranked, (query, MOST_FOUND))
-        ]
+        rows = {row[0]: row for query in queries for row in index.execute(ranked, (query, MOST_FOUND))}
+        return [Found(id, what, *_best_line(text, asked)) for id, what, text in [*rows.values()][:MOST_FOUND]]
 
 
 def _rows(archive: LimitedDirectory) -> Iterator[tuple[str, str, str]]:

@@ -93,6 +93,16 @@ def test_a_search_gives_the_best_match_first_with_its_line(tmp_path: Path):
         search(archive, '" * -')
 
 
+def test_what_holds_all_words_together_comes_before_short_texts_with_the_same_words(tmp_path: Path):
+    archive = LimitedDirectory(str(tmp_path / "one"))
+    apart = store(archive, "token, then scope, and then audience")
+    lines = [f"{number}\tdef other_{number}(): ..." for number in range(900)]
+    lines[500:500] = ["500\t    token = read()", "501\t    scope = token", "502\t    audience = scope"]
+    together = store(archive, "\n".join(lines))
+    assert [each.id for each in search(archive, "token = read() scope = token audience = scope")] == [together, apart]
+    assert [each.id for each in search(archive, "audience read token")] == [apart, together]
+
+
 def test_of_a_long_line_the_part_around_the_word_is_shown(tmp_path: Path):
     archive = LimitedDirectory(str(tmp_path / "one"))
     store(archive, "a " * 5_000 + "needle" + " b" * 5_000)
