@@ -10,7 +10,8 @@ Long words stand for prose, which holds few names. The constants were fitted by 
 
 *In use.* A result counts as used once the agent has written about it, or written enough for all that it had read
 (`usage` says what counts), and then turned to something else. Before that its worth is unknown: one report may follow
-another, and the user may ask for a second one.
+another, and the user may ask for a second one. A picture also counts as used once three newer ones of the same screen
+have come: few agents write about each, and the loops of computer use that vendors show keep three.
 """
 
 import re
@@ -23,7 +24,7 @@ from math import inf
 
 from autoprune.conversation.transcript import Entry, Speaker, ToolCall, ToolResult
 from autoprune.facts.actions import Action
-from autoprune.facts.calls import argument_texts, command, paths
+from autoprune.facts.calls import argument_texts, arguments, command, paths, tool_words
 from autoprune.facts.plain_text import identifiers
 from autoprune.strategies.usage import CHANGING, Text, Usage, prose, written_text
 
@@ -33,6 +34,8 @@ NEVER = -(10**6)  # a request number long before the first
 LONG_WORD, LONG_WORDS = 9, 0.1  # letters, and the value of such a word relative to a name
 FILE = re.compile(r"(?<![\w.@$/+-])[\w./@+-]*[\w@+-]\.[A-Za-z]\w{0,5}(?![\w/])")
 LATELY = 20  # requests for which a file counts as being edited
+SCREENS = frozenset(("computer", "browser", "screen", "desktop"))  # words in the names of tools that show one screen
+NEWER_PICTURES = 3  # of the same screen, by which a picture is out of date
 NOTHING_CLEARED: Mapping[ToolResult, int] = {}
 EDITED, NEWEST_FAILURE = "file being edited", "newest failure"  # why a result is in use
 
@@ -150,6 +153,8 @@ class AtWork:
         self._edited: dict[str, int] = {}  # paths, with the newest request that changed each
         self._reads: dict[str, dict[str, ToolResult]] = {}  # by base name and path, the newest last
         self._usage = Usage()
+        self._pictures: dict[str, list[ToolResult]] = {}  # the newest of each screen
+        self._outdated: dict[ToolResult, int] = {}  # older ones, with the request by which they are out of date
         self._answer: tuple[str, ...] = ()  # the newest message, if it is the model's without calls
         self._newest_sent = 0  # the request that sent the newest result
         self._texts: list[Text] = []  # what the agent wrote, until it does something else
@@ -174,6 +179,7 @@ class AtWork:
                 self._usage.write(self._texts, self._written)
                 self._texts.clear()
             self._usage.observe_result(action, result, cleared.get(result))
+            self._observe_picture(result)
             self._newest_sent = result.sent
             if action.failed:
                 self._failed.add(id(result))
@@ -186,12 +192,24 @@ class AtWork:
                     reads.pop(_normal_path(path), None)
                     reads[_normal_path(path)] = result
 
+    def _observe_picture(self, result: ToolResult) -> None:
+        """Note which picture of a screen a new one makes out of date."""
+        if result.is_plain or result.call is None:
+            return
+        is_screen = not SCREENS.isdisjoint(tool_words(result.tool)) and not paths(result.call)
+        shown = result.tool if is_screen else f"{result.tool} {arguments(result.call)}"
+        newest = self._pictures.setdefault(shown, [])
+        newest.append(result)
+        if len(newest) > NEWER_PICTURES:
+            self._outdated[newest.pop(0)] = result.request
+
     def used_at(self, result: ToolResult) -> int | None:
         """Return the request by which the agent had used a result; None if the result is unused.
 
         The agent uses results by writing after it saw them, and then turning to something else.
         """
-        return self._usage.used_at(result)
+        used_at = self._usage.used_at(result)
+        return self._outdated.get(result) if used_at is None else used_at
 
     def has_failed(self, result: ToolResult) -> bool:
         """Return whether the call of a result has certainly failed."""

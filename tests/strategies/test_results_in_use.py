@@ -1,6 +1,7 @@
 """`cache_aware` leaves results in view until the agent has had time to use them."""
 
 import random
+from base64 import b64encode
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +11,8 @@ from hypothesis import strategies as st
 from profiles import examples, sample_cases
 from reading_tasks import KINDS, Reader, document, written
 from rounds import WIRE, Round, Step, Words
+from strict_provider.tools import PICTURE
+from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs
 from autoprune.strategies import CacheAware
@@ -200,6 +203,43 @@ def test_a_result_that_was_recalled_is_not_cleared_again():
     for name, stays in (("autoprune recall 104839926617352", True), ("grep -rn 'autoprune recall' docs", False)):
         recalled: Round = [Step("bash", {"command": name}, LOG * 100)]
         assert (name in kept([recalled, [REPORT], *[[SMALL]] * 30])) is stays
+
+
+PICTURES = 30
+
+
+def screens(tool: str, argument: str) -> list[Any]:
+    """A session of Anthropic's API: a call for each picture, with an argument of its own."""
+    source = {"type": "base64", "media_type": "image/png", "data": b64encode(PICTURE).decode()}
+    messages: list[Any] = [{"role": "user", "content": "Order what is on the list."}]
+    for number in range(PICTURES):
+        call = {"type": "tool_use", "id": f"t{number}", "name": tool, "input": {argument: f"{number}.png"}}
+        result = {"type": "tool_result", "tool_use_id": f"t{number}", "content": [{"type": "image", "source": source}]}
+        messages += ({"role": "assistant", "content": [call]}, {"role": "user", "content": [result]})
+    return messages
+
+
+@each_row(
+    ("tool", "argument", "goes"),
+    [
+        ("computer", "text", True),
+        ("mcp__playwright__browser_click", "ref", True),
+        ("Read", "file_path", False),  # each of another file: drafts that are compared
+        ("mcp__figma__get_screenshot", "nodeId", False),
+        ("browser_open", "path", False),
+    ],
+)
+def test_a_picture_is_out_of_date_once_three_newer_ones_of_the_same_screen_have_come(
+    tool: str, argument: str, goes: bool
+):
+    messages = screens(tool, argument)
+    pruner = AgenticConversationPruner(PruneArgs(ZONE, model="claude-opus-5-5"), strategy=EAGER)
+    result = pruner.prune(messages)
+    cleared = [at for at in range(PICTURES) if result.conversation[2 * at + 2] != messages[2 * at + 2]]
+    assert cleared == [*range(len(cleared))]
+    assert (len(cleared) > PICTURES / 2) is goes
+    assert len(cleared) <= PICTURES - 3 - EAGER.stay
+    assert pruner.prune(result.conversation).conversation == result.conversation
 
 
 def test_a_plan_says_that_a_result_is_not_used_yet_or_was_fetched_again():
