@@ -11,6 +11,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import suppress
+from functools import partial
 from typing import Any, TypeAlias
 
 from autoprune.conversation.edits import Replace
@@ -282,10 +283,18 @@ def handle(archive: ArchiveLike | None, arguments: object) -> str:
     not caught.
     """
     try:
-        asked = _parse_arguments(arguments)
-        return _select_lines(recall(archive, asked.get("id", "")), asked.get("first_line"), asked.get("last_line"))
+        return answer(arguments, partial(recall, archive))
     except ArchiveError as error:
         return f"Error: {error}"
+
+
+def answer(arguments: object, find: Callable[[str], str]) -> str:
+    """Return what a call of the `recall` tool asks for. Raises ArchiveError if the call is wrong.
+
+    `find` returns the payload with an id, which may be any value, and raises ArchiveError if there is none.
+    """
+    asked = _parse_arguments(arguments)
+    return _select_lines(find(asked.get("id", "")), asked.get("first_line"), asked.get("last_line"))
 
 
 def _parse_arguments(arguments: object) -> Mapping[str, Any]:
