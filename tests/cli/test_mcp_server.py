@@ -39,7 +39,7 @@ def served(
     )
 
     async def talk() -> tuple[list[dict[str, Any]], list[tuple[bool, str]]]:
-        async with mcp.Client(started, read_timeout_seconds=60) as client:
+        async with mcp.Client(mcp.stdio_client(started), read_timeout_seconds=60) as client:
             tools = [each.model_dump(exclude_none=True) for each in (await client.list_tools()).tools]
             results = [await client.call_tool(name, arguments) for name, arguments in calls]
             return tools, [(each.is_error, each.content[0].text) for each in results]

@@ -31,8 +31,6 @@ def serve_tools(archive: ArchiveFolder = None) -> None:
 
     The tool `recall` returns what `autoprune recall ID` prints, or some of its lines; `search` what `--search` prints.
     """
-    # The server has nothing to clean up, and Ctrl-C would wait for the next line of standard input.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
     asyncio.run(_serve(archive))
 
 
@@ -54,6 +52,8 @@ async def _serve(archive: str | None) -> None:
         return types.CallToolResult(content=[types.TextContent(text=text)], is_error=is_error)
 
     server = Server("autoprune", version=__version__, on_list_tools=list_tools, on_call_tool=call_tool)
+    # Ctrl-C ends the process at once: asyncio would wait for the next line of standard input.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     async with stdio_server() as (reader, writer):
         await server.run(reader, writer, server.create_initialization_options())
 
