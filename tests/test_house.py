@@ -75,6 +75,8 @@ ONLY_IN = {
     "agents": {"integrations"},
     "google": {"integrations"},
     "litellm": {"integrations"},
+    "mcp": {"apps.cli"},
+    "mcp_types": {"apps.cli"},
     "strands": {"integrations"},
     "langchain": {"integrations"},
     "langchain_core": {"integrations"},

@@ -11,12 +11,14 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import suppress
+from functools import partial
 from typing import Any, TypeAlias
 
 from autoprune.conversation.edits import Replace
 from autoprune.conversation.placeholders import (
     DIGITS,
     ID,
+    TOOL,
     content_id,
     has_id,
     pointer,
@@ -33,7 +35,6 @@ ArchiveLike: TypeAlias = Archive | str | os.PathLike[str]  # a path is that of a
 SUFFIX = ".txt"
 LEFTOVER = re.compile(r"\.(?:autoprune-)?[0-9a-f]{16}\.tmp")
 DAY = 86_400  # seconds: no writer takes so long
-TOOL = "recall"
 DESCRIPTION = (
     "Return the full content of a tool result or argument that was cleared or cut to save space. The text that "
     "replaced it ends with [autoprune recall …]. If you need the original content, use this tool instead of repeating "
@@ -282,10 +283,18 @@ def handle(archive: ArchiveLike | None, arguments: object) -> str:
     not caught.
     """
     try:
-        asked = _parse_arguments(arguments)
-        return _select_lines(recall(archive, asked.get("id", "")), asked.get("first_line"), asked.get("last_line"))
+        return answer(arguments, partial(recall, archive))
     except ArchiveError as error:
         return f"Error: {error}"
+
+
+def answer(arguments: object, find: Callable[[str], str]) -> str:
+    """Return what a call of the `recall` tool asks for. Raises ArchiveError if the call is wrong.
+
+    `find` returns the payload with an id, which may be any value, and raises ArchiveError if there is none.
+    """
+    asked = _parse_arguments(arguments)
+    return _select_lines(find(asked.get("id", "")), asked.get("first_line"), asked.get("last_line"))
 
 
 def _parse_arguments(arguments: object) -> Mapping[str, Any]:

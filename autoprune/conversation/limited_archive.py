@@ -128,7 +128,8 @@ def search(archive: LimitedDirectory, words: str) -> list[Found]:
     A word such as `app.load_settings` is found as it is written. Raises ArchiveError without a word, and if this
     Python's SQLite cannot search texts.
     """
-    asked = [each for each in words.split() if WORD.search(each)]
+    readable = words.replace("\0", " ").encode("utf-8", "replace").decode()  # SQLite takes neither NUL nor surrogates
+    asked = [each for each in readable.split() if WORD.search(each)]
     if not asked:
         raise ArchiveError(f"{words!r} holds no word to search for")
     with closing(sqlite3.connect(":memory:")) as index:

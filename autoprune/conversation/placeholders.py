@@ -124,6 +124,7 @@ class Placeholder:
 DIGITS = 15
 OLD_DIGITS = 16  # hexadecimal, as first written: these are still read
 ID = re.compile(rf"[0-9]{{{DIGITS}}}(?![0-9a-f])|[0-9a-f]{{{OLD_DIGITS}}}")
+TOOL = "recall"  # the name of the tool that returns the content with an id
 HEAD = "[autoprune recall "
 OLD_HEAD = "[recall id "
 GAP = " "  # before the mark

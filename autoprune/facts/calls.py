@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import chain
 
+from autoprune.conversation.placeholders import ID, TOOL
 from autoprune.conversation.transcript import ToolCall
 
 # Arguments that say what a call touches, most telling first.
@@ -164,7 +165,13 @@ def command(call: ToolCall | None) -> str:
 
 
 def is_recall(call: ToolCall | None) -> bool:
-    """Return whether a call runs `autoprune recall`, which prints a result that was cleared."""
+    """Return whether a call returns a result that was cleared: by `autoprune recall`, or by a tool named `recall`."""
+    if call is None:
+        return False
+    if tool_words(call.name)[-1:] == [TOOL]:  # also mcp__autoprune__recall
+        id = arguments(call).get("id")
+        if isinstance(id, str) and ID.fullmatch(id):
+            return True
     return RECALL.search(command(call)) is not None
 
 

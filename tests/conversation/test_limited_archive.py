@@ -89,6 +89,7 @@ def test_a_search_gives_the_best_match_first_with_its_line(tmp_path: Path):
     assert search(archive, 'app.core:load("x")') == [in_log]
     assert search(archive, "make") == [Found(log, "bash make", 1, "INFO started")]  # a word of its description
     assert search(archive, "AND nothing*") == []
+    assert search(archive, "zz\udcff load_settings\0") == [in_config]
     with pytest.raises(ArchiveError, match="holds no word"):
         search(archive, '" * -')
 

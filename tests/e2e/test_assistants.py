@@ -13,6 +13,7 @@ import sysconfig
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import long_session
 import pytest
@@ -22,7 +23,7 @@ from real_assistants import CODEX, GEMINI_CLI, OPENCODE_RUN, Assistant
 from strict_provider.caching import marks
 from strict_provider.counting import tokens
 from strict_provider.exchange import Request
-from strict_provider.scripts import Turn
+from strict_provider.scripts import Call, Turn
 from strict_provider.server import Provider, serve
 
 from autoprune.conversation.archive import Directory
@@ -73,8 +74,8 @@ def test_an_assistant_finishes_its_task_within_the_safe_zone(assistant: Assistan
         look_at_what_claude_code_marks(provider, is_bound=assistant is BOUND)
 
 
-def recalling(assistant: Assistant) -> Callable[[Request], Turn]:
-    """The forty calls, then the first command in the prompt that recalls something, and the end."""
+def recalling(assistant: Assistant, recall: Callable[[str], Call]) -> Callable[[Request], Turn]:
+    """The forty calls, then a call for the first command in the prompt that recalls something, and the end."""
     turns = iter(assistants.script(assistant)[:-1])
     asked: list[str] = []
 
@@ -82,7 +83,7 @@ def recalling(assistant: Assistant) -> Callable[[Request], Turn]:
         if turn := next(turns, None):
             return turn
         asked.extend(RECALL.findall(json.dumps(request.body))[:1])
-        return Turn(calls=(assistant.tool(asked[0]),)) if len(asked) == 1 else Turn(assistants.END)
+        return Turn(calls=(recall(asked[0]),)) if len(asked) == 1 else Turn(assistants.END)
 
     return answer
 
@@ -92,7 +93,22 @@ def test_an_assistant_recalls_a_note_in_its_shell(assistant: Assistant, prefix: 
     if assistant is CODEX:  # it asks a login shell, which sets its own path
         (tmp_path / "home").mkdir()
         (tmp_path / "home" / ".profile").write_text(f'PATH="$PATH:{sysconfig.get_path("scripts")}"\n')
-    with serve(recalling(assistant)) as provider:
+    play_a_recall(assistant, assistant.tool, prefix, tmp_path)
+
+
+def test_claude_code_recalls_a_note_by_the_tool_of_autoprune_mcp(prefix: Path, tmp_path: Path):
+    pytest.importorskip("mcp")
+    server = {"command": sys.executable, "args": ["-m", "autoprune", "mcp"], "alwaysLoad": True}
+    arguments = ("--mcp-config", json.dumps({"mcpServers": {"autoprune": server}}), "--allowedTools")
+    tools = ["mcp__autoprune__recall", "mcp__autoprune__search"]
+    assistant = replace(BOUND, arguments=(*BOUND.arguments, *arguments, "Bash", *tools))
+    body = play_a_recall(assistant, lambda line: Call(tools[0], {"id": line.rpartition(" ")[2]}), prefix, tmp_path)
+    assert [each["name"] for each in body["tools"] if "autoprune" in each["name"]] == tools
+
+
+def play_a_recall(assistant: Assistant, recall: Callable[[str], Call], prefix: Path, tmp_path: Path) -> dict[str, Any]:
+    """Let an assistant recall a note that is no longer in its prompt. Return the last request before it does."""
+    with serve(recalling(assistant, recall)) as provider:
         provider.play.is_aside = assistants.is_aside
         options = ("--upstream", provider.url, "--safe-zone", str(assistants.SAFE_ZONE))
         done = assistants.run(assistant, tmp_path, prefix, options)
@@ -102,6 +118,7 @@ def test_an_assistant_recalls_a_note_in_its_shell(assistant: Assistant, prefix: 
     id = RECALL.findall(json.dumps(before))[0].rpartition(" ")[2]
     (note,) = (each for each in assistants.notes().values() if each in Directory(archive)[id])
     assert [any(note in each for each in strings(body)) for body in (before, after)] == [False, True]
+    return before
 
 
 RESUMING = {

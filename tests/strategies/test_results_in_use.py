@@ -242,6 +242,20 @@ def test_a_picture_is_out_of_date_once_three_newer_ones_of_the_same_screen_have_
     assert pruner.prune(result.conversation).conversation == result.conversation
 
 
+@pytest.mark.parametrize(
+    ("tool", "id", "stays"),
+    [
+        ("recall", "104839926617352", True),
+        ("mcp__autoprune__recall", "0123456789abcdef", True),  # an id of an earlier version
+        ("mcp__autoprune__recall", "note 7", False),
+        ("recall_all", "104839926617352", False),
+    ],
+)
+def test_a_result_that_a_tool_recalled_is_not_cleared_again(tool: str, id: str, stays: bool):
+    recalled: Round = [Step(tool, {"id": id}, LOG * 100)]
+    assert (id in kept([recalled, [REPORT], *[[SMALL]] * 30])) is stays
+
+
 def test_a_plan_says_that_a_result_is_not_used_yet_or_was_fetched_again():
     fetched = [
         *read("a.log"),

@@ -22,6 +22,17 @@ EXAMPLES = options.examples(
     "recall 104839926617352", "recall --search load_settings", "recall 104839926617352 --archive cleared"
 )
 
+ArchiveFolder = Annotated[
+    str | None,
+    typer.Option(
+        "--archive",
+        metavar="DIR",
+        envvar="AUTOPRUNE_ARCHIVE",
+        show_envvar=False,
+        help="Look in this archive instead. Default: AUTOPRUNE_ARCHIVE.",
+    ),
+]
+
 
 def recall_content(
     id: Annotated[
@@ -31,16 +42,7 @@ def recall_content(
         str | None,
         typer.Option("--search", metavar="WORDS", help="List the content with these words, the best match first."),
     ] = None,
-    archive: Annotated[
-        str | None,
-        typer.Option(
-            "--archive",
-            metavar="DIR",
-            envvar="AUTOPRUNE_ARCHIVE",
-            show_envvar=False,
-            help="Look in this archive instead. Default: AUTOPRUNE_ARCHIVE.",
-        ),
-    ] = None,
+    archive: ArchiveFolder = None,
 ) -> None:
     """Print the content that a placeholder stands for, or search it.
 
@@ -48,24 +50,31 @@ def recall_content(
     """
     if (id is None) == (words is None):
         raise typer.BadParameter("give an ID, or --search WORDS")
-    if archive and not os.path.isdir(archive):
-        raise ArchiveError(f"there is no folder {archive}: give the --archive with which the session was pruned")
-    if words is not None:
-        text = list_found(words, archive)
-    else:
-        text = recall(Directory(archive), id or "") if archive else recall_anywhere(archive_parent(), id or "")
+    text = list_found(words, archive) if words is not None else find_content(id or "", archive)
     # Bytes, so that the content is printed unchanged in any encoding of standard output.
     sys.stdout.buffer.write(text.encode("utf-8", "surrogatepass"))
 
 
+def find_content(id: str, archive: str | None) -> str:
+    """Return the content with an id: in an archive, or kept for any project. Raises ArchiveError if it is not found."""
+    _check_folder(archive)
+    return recall(Directory(archive), id) if archive else recall_anywhere(archive_parent(), id)
+
+
 def list_found(words: str, archive: str | None) -> str:
     """Search an archive, or what was kept for this project. Raises ArchiveError if nothing is found."""
+    _check_folder(archive)
     folder = archive or nearest_folder(archive_parent(), os.getcwd())
     found = search(LimitedDirectory(folder), words) if folder else []
     if not found:
         where = archive or "what `autoprune run` has kept for this project"
         raise ArchiveError(f"nothing in {where} has any of the words {words!r}")
     return "".join(f"{f'{each.id}  {each.what}'.rstrip()}\n    line {each.number}: {each.line}\n" for each in found)
+
+
+def _check_folder(archive: str | None) -> None:
+    if archive and not os.path.isdir(archive):
+        raise ArchiveError(f"there is no folder {archive}: give the --archive with which the session was pruned")
 
 
 def archive_parent() -> str:
