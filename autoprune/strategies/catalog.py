@@ -18,7 +18,7 @@ from autoprune.planning.clamping import Clamp
 from autoprune.planning.protections import Protections
 from autoprune.planning.retention import Retention
 from autoprune.planning.tool_inputs import ToolInputs
-from autoprune.planning.view import FoldingStrategy, Strategy, folds
+from autoprune.planning.view import FoldingStrategy, Strategy, folds, folds_steps
 from autoprune.settings.plugins import load_plugin, plugin_names
 
 GROUP = "autoprune.strategies"  # of entry points
@@ -77,6 +77,11 @@ def clearing_named(text: str) -> Strategy:
     if folds(strategy):
         raise SettingsError(f"the strategy {text!r} is for ConversationPruner")
     return strategy
+
+
+def without_folding(strategy: Any) -> Any:
+    """Return a strategy that clears like this one, and folds no finished steps."""
+    return dataclasses.replace(strategy, fold_steps=None) if folds_steps(strategy) else strategy
 
 
 @lru_cache(maxsize=64)

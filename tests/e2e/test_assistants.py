@@ -39,15 +39,6 @@ RECALL = re.compile(r"autoprune recall \d{15}")
 MARGIN = 1.05  # the provider counts all strings of a body, pruning counts as the API does
 
 
-@pytest.fixture(scope="module")
-def prefix() -> Path:
-    """The folder with the assistants."""
-    named = os.environ.get("ASSISTANTS")
-    if named is None and not os.environ.get("ASSISTANTS_REQUIRED"):
-        pytest.skip("ASSISTANTS names no folder with assistants")
-    return Path(named or ".").resolve()
-
-
 @pytest.mark.parametrize(
     "assistant",
     [BOUND, UNBOUND, CODEX, GEMINI_CLI, OPENCODE_RUN],

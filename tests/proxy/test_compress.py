@@ -52,6 +52,17 @@ def test_a_conversation_that_grows_keeps_what_was_cleared(proxy_to: Callable[...
     assert len(proxy.sessions) == 1
 
 
+def test_without_folding_the_number_of_messages_stays(proxy_to: Callable[..., Running]):
+    given = messages(20)
+    asks = [(proxy_to(NOWHERE, safe_zone="20k"), options) for options in ({"fold": False}, {})]
+    for end in range(1, len(given) + 1, 2):
+        kept, folded = (
+            compress(proxy, {"messages": given[:end], "model": "gpt-5", **options}).json()["messages"]
+            for proxy, options in asks
+        )
+    assert len(kept) == len(given) > len(folded)
+
+
 def test_what_needs_no_pruning_comes_back_as_it_was(proxy_to: Callable[..., Running]):
     found = compress(proxy_to(NOWHERE), {"messages": messages(1), "model": "gpt-5"}).json()
     assert (found["messages"], found["tokens_saved"], found["compression_ratio"]) == (messages(1), 0, 1.0)

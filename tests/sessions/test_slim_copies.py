@@ -202,6 +202,7 @@ def test_a_line_that_was_cut_off_is_left_out_and_another_broken_line_is_an_error
     text = session_of_claude_code([{"type": "text", "text": "Done \ud800."}], [{"type": "text", "text": "é"}])
     cut = text + text.split("\n")[1][:50]
     assert copy_of(cut)[0] == copy_of(text)[0]
+    assert copy_of(text)[0].encode().count(b"\\ud800") == 1  # a lone surrogate stays an escape
     with pytest.raises(SessionError, match="its line 2 is no JSON object"):
         slim_copy("{}\n[]\n{}\n", "claude-code", Changes(NEW, {}, 0))
 

@@ -1,6 +1,7 @@
 """Real assistants, their programs in a folder that ASSISTANTS names, and a session of forty tool calls for each.
 
-    npm install --prefix FOLDER @anthropic-ai/claude-code @openai/codex @google/gemini-cli opencode-ai
+    npm install --prefix FOLDER @anthropic-ai/claude-code @openai/codex @google/gemini-cli opencode-ai \
+        @mariozechner/pi-coding-agent
     ASSISTANTS=FOLDER pytest tests/e2e
 
 Each gets a home and a project of its own, and a clean environment. The model is the strict provider with a script.

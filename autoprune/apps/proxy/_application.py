@@ -44,11 +44,10 @@ from autoprune.apps.proxy._forwarding import (
     wait_for_disconnect,
 )
 from autoprune.apps.proxy._lanes import Lanes
-from autoprune.apps.proxy._pruning import Job, Outcome, to_json
+from autoprune.apps.proxy._pruning import COMPRESS, Job, Outcome, to_json
 from autoprune.apps.proxy._traffic import Session, Sessions, session_name
 from autoprune.pruners.requests import place
 
-COMPRESS = "/v1/compress"  # as gateways call it
 BEARER = "Bearer "
 SIGNED = "AWS4-"  # AWS signs the whole request, so that a changed body would be rejected
 ERROR_STATUS = 400  # and above

@@ -32,7 +32,7 @@ from autoprune.pruners.requests import Place, PrunedRequest, place, prune_reques
 from autoprune.pruners.result import Result
 from autoprune.settings import PruneArgs, below_compaction, cache_ttl, usual_zone, variables, window_of, window_tokens
 from autoprune.settings.models import asks_for_long
-from autoprune.strategies.catalog import clearing_named
+from autoprune.strategies.catalog import clearing_named, without_folding
 
 REMEMBERED = 64  # conversations
 MOST_MESSAGES = 50_000  # in a conversation: a longer one would occupy a worker for a minute
@@ -43,6 +43,7 @@ COMPACTING = "the client's own compaction: forwarded whole"
 # A compaction counts as the client's decision if the prompt is this near to its point: in the model's window, or in the
 # short one that clients fall back to without saying so. Any other is the user's own command.
 NEAR_POINT, SHORT_WINDOW = 0.75, 200_000
+COMPRESS = "/v1/compress"  # as gateways call it
 HELD_OUT = "held out: forwarded unpruned, for comparison (--holdout)"
 QUICK = 1  # zlib level: source code shrinks to a fifth in 0.1 ms
 
@@ -199,6 +200,7 @@ class Work:
         self._args = PruneArgs(cache_ttl=settings.cache_ttl, thinking_policy=settings.thinking_policy, **zone)  # type: ignore[arg-type]
         self._environ = variables(None)
         self._strategy = clearing_named(settings.strategy)
+        self._unfolding = without_folding(self._strategy)
         self._archive = LimitedDirectory(settings.archive) if settings.archive else None
         self._pruner = AgenticConversationPruner(self._args, remember=REMEMBERED, archive=self._archive)
         holdout = Holdout(settings.holdout, settings.holdout_seed)
@@ -284,7 +286,9 @@ class Work:
             if fits(prune(body=body, strategy=NoEdits()), options.get("window")):
                 return Outcome(note=COMPACTING)
             body, trigger = without_trigger(body)  # a pruner leaves a conversation with a trigger unchanged
-        pruned = prune(body=body, strategy=NoEdits() if is_whole else self._strategy)
+        keeps_messages = job.path == COMPRESS and body.get("fold") is False
+        strategy = self._unfolding if keeps_messages else self._strategy
+        pruned = prune(body=body, strategy=NoEdits() if is_whole else strategy)
         known.past.history = pruned.history
         if pruned.result is None:
             return Outcome(note=pruned.note)

@@ -4,6 +4,7 @@ import codecs
 import gzip
 import json
 import math
+import re
 import zlib
 from collections.abc import Mapping, Sequence
 from typing import NoReturn, TypeAlias
@@ -13,6 +14,7 @@ from autoprune.errors import SessionError
 Object: TypeAlias = Mapping[str, object]
 NOTHING: Object = {}
 GZIP = b"\x1f\x8b"  # the first bytes of a gzip file
+LONE = re.compile("[\ud800-\udfff]")
 BAD = "\ufffd"  # stands for bytes that are not UTF-8
 # With more bad bytes than this (a number, or a share of the characters), a file is in another encoding.
 FEW, MOST_BAD = 8, 0.01
@@ -117,5 +119,6 @@ def dump(value: object, indent: int | None = None) -> str:
 
 
 def compact(value: object) -> str:
-    """Write JSON text without spaces, like JavaScript's JSON.stringify."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    """Write JSON text without spaces and with escapes only for lone surrogates, like JavaScript's JSON.stringify."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return LONE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
