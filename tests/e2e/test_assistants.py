@@ -163,13 +163,20 @@ def test_a_session_resumed_after_its_cache_has_expired_is_smaller_at_once(
     assert all(file.read_bytes().startswith(text) for file, text in zip(logs, before, strict=True))
 
 
+PI = Assistant(
+    "pi",
+    ("--provider", "anthropic", "--model", "claude-opus-4-5", "-p", assistants.TASK),
+    lambda line: Call("bash", {"command": line}),
+    {"ANTHROPIC_API_KEY": "none"},
+)
 COPIED = {
     "claude": lambda id: ("--resume", id, *BOUND.arguments),
     "codex": lambda id: ("exec", "resume", id, *CODEX.arguments[1:]),
+    "pi": lambda id: ("--session", id, *PI.arguments),
 }
 
 
-@pytest.mark.parametrize("assistant", [BOUND, CODEX], ids=["claude", "codex"])
+@pytest.mark.parametrize("assistant", [BOUND, CODEX, PI], ids=["claude", "codex", "pi"])
 def test_an_assistant_resumes_a_slimmer_copy_of_its_session(assistant: Assistant, prefix: Path, tmp_path: Path):
     files = {f"notes/{number:02}.txt": f"Note {number}\n{ADVICE}" for number in range(20)}
     whole = ("--safe-zone", "900k", "--strategy", "low_water")  # routes requests, and prunes nothing
