@@ -14,7 +14,17 @@ from faults import faults
 from hypothesis import given
 from hypothesis import strategies as st
 from profiles import sample_cases
-from session_texts import every_run, expected_of, lines, reading_of, said, samples_in, values_of
+from session_texts import (
+    changed,
+    every_run,
+    expected_of,
+    lines,
+    places,
+    reading_of,
+    said,
+    samples_in,
+    values_of,
+)
 from tables import each_row
 
 from autoprune import SessionError, SettingsError
@@ -417,6 +427,12 @@ AFTER = [claude("s", "b", "summary", isCompactSummary=True), claude("6", "s", "g
 def test_claude_code_continues_from_a_compaction_with_the_messages_that_it_kept(metadata: Value, expected: list[str]):
     session = load(lines(*BEFORE, {**BOUNDARY, "compactMetadata": metadata}, *AFTER), "s")
     assert said(session) == expected
+
+
+def test_a_summary_whose_parent_is_no_uuid_begins_its_stretch():
+    session = load(lines(*BEFORE, claude("s", ["3"], "summary", isCompactSummary=True), claude("6", "s", "go on")), "s")
+    assert said(session) == ["user:summary+go on"]
+    assert len(recordings(lines(*BEFORE, claude("s", ["3"], "summary", isCompactSummary=True)), "s")[0]) == 2
 
 
 def test_a_report_of_a_failed_request_is_not_sent_but_queued_messages_are():
@@ -1010,21 +1026,6 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
     max_leaves=8,
 )
-
-
-def places(value: Value, path: tuple[int | str, ...] = ()) -> list[tuple[int | str, ...]]:
-    """The paths of all values within a value, starting with its own."""
-    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [path, *(each for key, item in inner for each in places(item, (*path, key)))]
-
-
-def changed(value: Value, path: tuple[int | str, ...], new: Value) -> Value:
-    """A copy with something else at a path."""
-    if not path:
-        return new
-    whole = dict(value) if isinstance(value, dict) else list(value)
-    whole[path[0]] = changed(value[path[0]], path[1:], new)
-    return whole
 
 
 @given(JSON, st.booleans())

@@ -99,3 +99,18 @@ def asked(message: int, time: float | None, pause: float | None, **more: Value) 
     return Request(
         message, None if time is None else NOON + time, pause, **{"model": "claude-x", "usage": USED, **more}
     )
+
+
+def places(value: Value, path: tuple[int | str, ...] = ()) -> list[tuple[int | str, ...]]:
+    """The paths of all values within a value, starting with its own."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(each for key, item in inner for each in places(item, (*path, key)))]
+
+
+def changed(value: Value, path: tuple[int | str, ...], new: Value) -> Value:
+    """A copy with something else at a path."""
+    if not path:
+        return new
+    whole = dict(value) if isinstance(value, dict) else list(value)
+    whole[path[0]] = changed(value[path[0]], path[1:], new)
+    return whole

@@ -94,10 +94,10 @@ def _follow_turns(lines: Mapping[str, Line]) -> dict[str, Line]:
     turns: dict[str, str] = {}  # the line that began the turn of each line
     newest: dict[tuple[str, bool], str] = {}  # of each turn: the newest line, and the newest that is not the model's
     for uuid, line in lines.items():
-        named = text(line.get("parentUuid"))
+        named = _parent(line)
         parent, hangs_on = named, fields(lines.get(named)).get("type")
         while parent in attached and attached[parent].get("type") == "progress":
-            parent = text(attached[parent].get("parentUuid"))
+            parent = _parent(attached[parent])
         is_prompt = _is_prompt(line)
         if hangs_on == "progress" or (is_prompt and hangs_on not in SPOKEN):
             last = newest.get((turns.get(parent, ""), line.get("type") == "assistant"), parent)
@@ -124,7 +124,7 @@ def _relink(lines: dict[str, Line]) -> dict[str, Line]:
     """
     parents = find_parents(lines, "parentUuid")
     return {
-        uuid: {**line, "parentUuid": "" if _is_summary(line) and line.get("parentUuid") not in lines else parents[uuid]}
+        uuid: {**line, "parentUuid": "" if _is_summary(line) and _parent(line) not in lines else parents[uuid]}
         for uuid, line in lines.items()
     }
 
@@ -136,6 +136,10 @@ def _lines_before(lines: dict[str, Line], uuid: str) -> dict[str, Line]:
 
 def _content_blocks(line: Line) -> list[Object]:
     return content_blocks(fields(line.get("message")).get("content"))
+
+
+def _parent(line: Line) -> str:
+    return text(line.get("parentUuid"))
 
 
 def _response_id(line: Line) -> str:
@@ -317,7 +321,7 @@ def _waiting(lines: dict[str, Line], parents: Mapping[str, str], last: str) -> I
 
 def _parents(lines: dict[str, Line]) -> dict[str, str]:
     """Find the parent of each line. Messages that the last compaction kept follow its summary."""
-    parents = {uuid: text(line.get("parentUuid")) for uuid, line in lines.items()}
+    parents = {uuid: _parent(line) for uuid, line in lines.items()}
     boundary = next((lines[uuid] for uuid in reversed(lines) if _is_boundary(lines[uuid])), {})
     anchor, kept = _find_kept_messages(fields(boundary.get("compactMetadata")), parents)
     if not kept or anchor not in lines or not all(uuid in lines for uuid in kept):
