@@ -35,6 +35,7 @@ LONG_WORD, LONG_WORDS = 9, 0.1  # letters, and the value of such a word relative
 FILE = re.compile(r"(?<![\w.@$/+-])[\w./@+-]*[\w@+-]\.[A-Za-z]\w{0,5}(?![\w/])")
 LATELY = 20  # requests for which a file counts as being edited
 SCREENS = frozenset(("computer", "browser", "screen", "desktop"))  # words in the names of tools that show one screen
+OBJECTS = frozenset(("tab", "page", "window", "display", "url", "id", "image", "file", "path"))  # in arguments
 NEWER_PICTURES = 3  # of the same screen, by which a picture is out of date
 NOTHING_CLEARED: Mapping[ToolResult, int] = {}
 EDITED, NEWEST_FAILURE = "file being edited", "newest failure"  # why a result is in use
@@ -196,8 +197,10 @@ class AtWork:
         """Note which picture of a screen a new one makes out of date."""
         if result.is_plain or result.call is None:
             return
-        is_screen = not SCREENS.isdisjoint(tool_words(result.tool)) and not paths(result.call)
-        shown = result.tool if is_screen else f"{result.tool} {arguments(result.call)}"
+        given = arguments(result.call)
+        if not SCREENS.isdisjoint(tool_words(result.tool)):
+            given = {name: value for name, value in given.items() if not OBJECTS.isdisjoint(tool_words(name))}
+        shown = f"{result.tool} {given}"
         newest = self._pictures.setdefault(shown, [])
         newest.append(result)
         if len(newest) > NEWER_PICTURES:

@@ -62,11 +62,15 @@ export const Autoprune = async ({ client }: any) => {
 	};
 };
 
+// opencode sends an answer that the user interrupted if more of it is there than thinking.
+const isLeftOut = ({ info, parts }: any) =>
+	info.error &&
+	!(info.error.name === "MessageAbortedError" && parts.some((part: any) => !/^(step-start|reasoning)$/.test(part.type)));
 const isResult = (part: any) => part.type === "tool";
 
 // In Anthropic's format: Chat Completions have no thinking, and newer Claude models bind it to the results before it.
 function toAnthropic({ info, parts }: any): any[] {
-	if (info.error) return [];
+	if (isLeftOut({ info, parts })) return [];
 	const content = parts.flatMap(block);
 	return [
 		{ role: info.role, content },
@@ -99,7 +103,7 @@ function withResults(messages: any[], answered: any[]) {
 	let at = 0;
 	return messages.map(({ info, parts }) => ({
 		info,
-		parts: info.error ? parts : parts.map((part: any) => (isResult(part) ? withResult(part, pruned[at++]) : part)),
+		parts: isLeftOut({ info, parts }) ? parts : parts.map((part: any) => (isResult(part) ? withResult(part, pruned[at++]) : part)),
 	}));
 }
 

@@ -16,6 +16,7 @@ from typer.testing import CliRunner, Result
 from autoprune.apps.cli.command_table import app
 from autoprune.apps.sessions import recordings
 
+OTHER, NAMELESS = "0a6c0c4e-2222-4f6f-9a57-000000000009", "0b6c0c4e-2222-4f6f-9a57-000000000003"
 OLD, NEW = "0a6c0c4e-2222-4f6f-9a57-000000000001", "0a6c0c4e-2222-4f6f-9a57-000000000002"
 
 
@@ -147,16 +148,22 @@ def test_without_the_assistant_nothing_is_written(project: Path, tmp_path: Path,
     assert copies(tmp_path) == []
 
 
-@each_row("changed", [{"hours": 0.01}, {"model": "<synthetic>"}])
+@each_row(
+    ("changed", "said"),
+    [
+        ({"hours": 0.05}, "the cache of the session lives for 2 minutes more, so a copy would be dearer"),
+        ({"model": "<synthetic>"}, "the session does not name its model and tokens, so that a copy cannot be priced"),
+        ({"count": 2}, "little of the session can be cleared, so a copy would not be cheaper"),
+    ],
+)
 def test_a_session_that_is_cheaper_as_it_is_is_not_copied(
-    changed: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    changed: dict[str, Any], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("HOME", str(tmp_path))
     session(logs(tmp_path) / f"{OLD}.jsonl", folder=str(tmp_path), **changed)
     done = resume("claude", OLD, "--print")
-    assert (done.exit_code, done.stdout, copies(tmp_path)) == (3, "", [])
-    assert "would not be cheaper: its cache has not expired, or little of it can go; resume it as it is" in done.stderr
-    assert f"`claude --resume {OLD}`" in done.stderr
+    assert (done.exit_code, done.stdout, copies(tmp_path), (tmp_path / ".local").exists()) == (3, "", [], False)
+    assert done.stderr == f"autoprune: {said}; `cd {tmp_path} && claude --resume {OLD}` resumes the session as it is\n"
 
 
 def test_a_session_without_a_known_price_is_told_in_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -186,15 +193,69 @@ def test_a_version_with_which_copies_were_not_tried_is_told_first(
 @each_row(
     ("arguments", "said"),
     [
-        (("claude", NEW), f"there is no session of Claude Code with the id {NEW}: `autoprune resume --list claude` "),
+        (
+            ("claude", NEW),
+            f"there is no session of Claude Code of this id, or file where Claude Code keeps its sessions: {NEW}",
+        ),
+        (("claude", OLD[-12:]), "there is no session of Claude Code of this id"),
+        (("claude", ""), "there is no session of Claude Code of this id"),
+        (("claude", OLD[:7]), "there is no session of Claude Code of this id"),
+        (("claude", "elsewhere.jsonl"), "there is no session of Claude Code of this id"),
+        (("claude", "\x1b[31mred"), "its sessions: \u00b7[31mred"),
+        (("claude", OLD[:30]), "2 sessions of Claude Code begin with 0a6c0c4e-2222-4f6f-9a57-000000: give a whole id"),
         (("codex",), "there is no session of Codex in this folder: give the id of another one"),
-        (("claude", "--receipt", "nowhere/receipt.json"), "nowhere/receipt.json cannot be written: there is no folder"),
-        (("claude", "broken.jsonl"), "broken.jsonl is a session file of claude-code, but record 1 is a line of type "),
+        (
+            ("claude", OLD, "--receipt", "nowhere/receipt.json"),
+            "nowhere/receipt.json cannot be written: ",
+        ),
+        (
+            ("claude", OLD, "--receipt", "elsewhere.jsonl"),
+            "elsewhere.jsonl is a session file of claude-code of ",
+        ),
+        (("claude", NAMELESS), "000000000003.jsonl is a session file of claude-code, but record 1 is a line of type "),
     ],
 )
 def test_what_cannot_be_resumed_is_told(arguments: tuple[str, ...], said: str, project: Path):
+    session(logs(project.parent) / f"{OTHER}.jsonl", folder="/home/me/elsewhere")
+    session(project / "elsewhere.jsonl")
     record = {"type": "user", "parentUuid": None, "message": {}}
-    Path("broken.jsonl").write_text(f"{json.dumps(record)}\n" * 2, encoding="utf-8")
-    done = resume(*arguments, "--print")
-    assert (done.exit_code, done.stdout, copies(project.parent)) == (3, "", [])
+    (logs(project.parent) / f"{NAMELESS}.jsonl").write_text(f"{json.dumps(record)}\n" * 2, encoding="utf-8")
+    before = {file: file.read_bytes() for file in project.parent.rglob("*.jsonl")}
+    done = resume(*arguments, "--dry-run")
+    assert (done.exit_code, done.stdout) == (3, "")
     assert said in done.stderr
+    assert {file: file.read_bytes() for file in project.parent.rglob("*.jsonl")} == before
+
+
+def test_a_session_is_known_by_the_beginning_of_its_id_or_by_its_file(project: Path):
+    named = (OLD[:8], OLD, str(logs(project.parent) / f"{OLD}.jsonl"), f"../.claude/projects/a/{OLD}.jsonl")
+    assert {resume("claude", each, "--dry-run").exit_code for each in named} == {0}
+
+
+def test_a_folder_that_is_gone_or_cannot_be_typed_is_told_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    session(logs(tmp_path) / f"{OLD}.jsonl", folder=str(tmp_path / "gone"))
+    done = resume("claude", OLD, "--print")
+    assert "the folder of the session does not exist any more" in done.stderr
+    assert (done.exit_code, copies(tmp_path), (tmp_path / ".local").exists()) == (3, [], False)
+
+
+def test_what_is_kept_for_recall_follows_the_users_setting_for_run(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    config = tmp_path / ".config" / "autoprune" / "autoprune.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text("[run]\nno_archive = true\n", encoding="utf-8")
+    assert resume("claude", "--print").exit_code == 0
+    assert not (tmp_path / ".local").exists()
+
+
+def test_a_session_cannot_write_to_the_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    session(logs(tmp_path) / f"{OLD}.jsonl", folder=str(tmp_path), version="9.9.\x1b]0;owned\x07" + "9" * 5_000)
+    done = resume("claude", OLD, "--dry-run")
+    assert done.exit_code == 0
+    assert {"\x1b", "\x07"}.isdisjoint(done.stderr)

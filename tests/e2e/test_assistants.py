@@ -128,7 +128,8 @@ def summarizing(assistant: Assistant) -> list[Turn]:
         for number in range(20)
         for line in (f"cat notes/{number:02}.txt", f"cat > summary{number}.md <<'EOF'\n{summary}\nEOF")
     ]
-    return [*(Turn(calls=(assistant.tool(line),)) for line in lines), Turn(assistants.END)]
+    turns = (Turn(calls=(assistant.tool(line),), thinking=f"Next: {line[:40]}") for line in lines)
+    return [*turns, Turn(assistants.END)]
 
 
 @pytest.mark.parametrize("hours", [0, 2])
@@ -169,14 +170,21 @@ PI = Assistant(
     lambda line: Call("bash", {"command": line}),
     {"ANTHROPIC_API_KEY": "none"},
 )
+PI_OPENAI = replace(
+    PI,
+    arguments=("--provider", "openai", "--model", "gpt-5.1-codex", "-p", assistants.TASK),
+    environ={"OPENAI_API_KEY": "none"},
+)
 COPIED = {
-    "claude": lambda id: ("--resume", id, *BOUND.arguments),
-    "codex": lambda id: ("exec", "resume", id, *CODEX.arguments[1:]),
-    "pi": lambda id: ("--session", id, *PI.arguments),
+    "claude": lambda id: ("--resume", id),
+    "codex": lambda id: ("exec", "resume", id),
+    "pi": lambda id: ("--session", id),
 }
 
 
-@pytest.mark.parametrize("assistant", [BOUND, CODEX, PI], ids=["claude", "codex", "pi"])
+@pytest.mark.parametrize(
+    "assistant", [BOUND, CODEX, PI, PI_OPENAI], ids=["claude", "codex", "pi with Anthropic", "pi with OpenAI"]
+)
 def test_an_assistant_resumes_a_slimmer_copy_of_its_session(assistant: Assistant, prefix: Path, tmp_path: Path):
     files = {f"notes/{number:02}.txt": f"Note {number}\n{ADVICE}" for number in range(20)}
     whole = ("--safe-zone", "900k", "--strategy", "low_water")  # routes requests, and prunes nothing
@@ -197,7 +205,8 @@ def test_an_assistant_resumes_a_slimmer_copy_of_its_session(assistant: Assistant
             check=False,
         )
         assert copied.returncode == 0, copied.stderr
-        again = replace(assistant, arguments=COPIED[assistant.name](copied.stdout.split()[-1]))
+        own = assistant.arguments[1:] if assistant is CODEX else assistant.arguments  # without its "exec"
+        again = replace(assistant, arguments=(*COPIED[assistant.name](copied.stdout.split()[-1]), *own))
         done = assistants.run(again, tmp_path, prefix, options, files)
     assert (done.returncode, provider.refusals) == (0, []), done.stderr
     direct, resumed = (

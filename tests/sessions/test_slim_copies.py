@@ -23,7 +23,7 @@ SHARED = ROOT.parent / "shared" / "transcripts"
 RECORDED = [path for path in sorted(SHARED.glob("*--*.jsonl")) if path.name.startswith(NAMES)]
 # What may change: the fields of the id, of a result and its copies, of the newest usage, and links over thinking.
 MAY_CHANGE = {
-    "claude-code": {"sessionId", "parentUuid", "toolUseResult", "message.content", "message.usage"},
+    "claude-code": {"sessionId", "parentUuid", "toolUseResult", "data", "message.content", "message.usage"},
     "codex": {"id", "payload.id", "payload.session_id", "payload.output", "output", "payload.replacement_history"}
     | {f"payload.{name}" for name in ("stdout", "stderr", "aggregated_output", "formatted_output", "result", "item")}
     | {"payload.info"},
@@ -149,6 +149,32 @@ def test_lines_of_thinking_are_left_out_and_the_lines_after_them_linked_to_those
 
 
 @each_row(
+    "kept",
+    [
+        {"preservedSegment": {"headUuid": "u1", "anchorUuid": "s", "tailUuid": "u3"}},
+        {"preservedSegment": {"headUuid": "u0", "anchorUuid": "s", "tailUuid": "u1"}},
+        {"preservedMessages": {"anchorUuid": "s", "uuids": ["u1", "u2", "u3"]}},
+    ],
+)
+def test_messages_that_a_compaction_kept_are_found_without_their_thinking(kept: dict[str, Any]):
+    thought = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
+    before = session_of_claude_code([thought], [{"type": "text", "text": "A."}], [{"type": "text", "text": "B."}])
+    boundary = {"type": "system", "subtype": "compact_boundary", "uuid": "b", "logicalParentUuid": "u3"}
+    summary = {**_line(9, {"role": "user", "content": "So far: A."}), "uuid": "s", "isCompactSummary": True}
+    text = before + lines({**boundary, "parentUuid": None, "compactMetadata": kept}, {**summary, "parentUuid": "b"})
+    copy, _, _ = copy_of(text)
+    assert recordings(copy, "copy")[-1][-1].messages == recordings(text, "session")[-1][-1].messages
+    assert '"u1"' not in copy
+
+
+def test_a_line_of_thinking_that_follows_itself_ends_no_search():
+    thought = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
+    first, second, third = values(session_of_claude_code([thought], [{"type": "text", "text": "Done."}]))
+    copy, _, _ = copy_of(lines(first, {**second, "parentUuid": "u1"}, third))
+    assert [each["parentUuid"] for each in values(copy)] == [None, None]
+
+
+@each_row(
     ("saved", "counts"),
     [(0, (900, 5)), (300, (600, 5)), (902, (0, 3)), (10_000, (0, 0))],
 )
@@ -159,14 +185,17 @@ def test_the_newest_count_of_tokens_is_lowered_so_that_the_agent_does_not_compac
     assert (second["cache_read_input_tokens"], second["input_tokens"], second["output_tokens"]) == (*counts, 9)
 
 
-def test_both_copies_of_a_result_are_cleared():
+def test_every_copy_of_a_result_is_cleared():
     call = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "ls"}}
     result = {"type": "tool_result", "tool_use_id": "t1", "content": "a secret listing"}
     records = values(session_of_claude_code([call], [result]))
     records[-1]["toolUseResult"] = {"stdout": "a secret listing", "stderr": ""}
+    data = {"type": "bash_progress", "output": "a secret", "fullOutput": "a secret listing", "elapsedTimeSeconds": 3}
+    records.append({"type": "progress", "uuid": "p", "parentUuid": "u1", "parentToolUseID": "t1", "data": data})
     copy, _, _ = copy_of(lines(*records))
     assert "secret" not in copy
-    assert values(copy)[-1]["toolUseResult"] == CLEARED
+    assert values(copy)[-2]["toolUseResult"] == CLEARED
+    assert values(copy)[-1]["data"] == {**data, "output": CLEARED, "fullOutput": CLEARED}
 
 
 def test_what_codex_shows_of_a_result_is_cleared():

@@ -227,6 +227,7 @@ def screens(tool: str, argument: str) -> list[Any]:
         ("Read", "file_path", False),  # each of another file: drafts that are compared
         ("mcp__figma__get_screenshot", "nodeId", False),
         ("browser_open", "path", False),
+        ("computer_use", "tabId", False),
     ],
 )
 def test_a_picture_is_out_of_date_once_three_newer_ones_of_the_same_screen_have_come(

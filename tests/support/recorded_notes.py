@@ -17,10 +17,11 @@ def session(
     hours: float = 3.0,
     folder: str = "/home/me/shop",
     version: str = "2.1.332",
+    count: int = 20,
 ) -> Path:
     """Write the session to a file."""
     said: list[Any] = [("user", "Sum up the notes.")]
-    for at in range(20):
+    for at in range(count):
         for name, given, result in (
             ("Read", {"file_path": f"/notes/{at}.txt"}, LONG),
             ("Write", {"file_path": f"/out/{at}.md", "content": LONG[:3_000]}, "Done."),

@@ -11,16 +11,24 @@ from typing import Annotated
 import typer
 
 import autoprune.apps.cli.options as options
-from autoprune.apps.cli.input_output import write_output
+from autoprune.apps.cli.config_files import load_defaults
+from autoprune.apps.cli.input_output import refuse_agent_log, write_output
 from autoprune.apps.cli.recalling import archive_parent
-from autoprune.apps.cli.resumed import duration, first_costs, folder_of, read_stretches, session_files, session_times
+from autoprune.apps.cli.resumed import (
+    LEAST_NAME,
+    duration,
+    first_costs,
+    folder_of,
+    read_stretches,
+    session_files,
+    session_times,
+)
 from autoprune.apps.cli.run import find_program, path_variable, wait_for
 from autoprune.apps.cli.slimming import SESSION_ID, slim_session, untried
 from autoprune.apps.clients import Client, find_client
 from autoprune.apps.replay.policies import RUN
 from autoprune.apps.replay.titles import title_of
 from autoprune.apps.sessions import decode, dump
-from autoprune.conversation.archive import Archive
 from autoprune.conversation.limited_archive import LimitedDirectory, project_folder
 from autoprune.errors import SessionError, SettingsError, near_or_all
 from autoprune.facts.plain_text import one_line
@@ -33,9 +41,11 @@ MOST_LISTED, WIDTH = 10, 80  # sessions; columns
 
 
 def resume_session(
+    context: typer.Context,
     client: Annotated[str | None, typer.Argument(metavar="CLIENT", help="The assistant: claude, codex or pi.")] = None,
     session: Annotated[
-        str | None, typer.Argument(metavar="SESSION", help="Its id or file. Default: the newest one of this folder.")
+        str | None,
+        typer.Argument(metavar="SESSION", help="Its id or its file. Default: the newest one of this folder."),
     ] = None,
     only_list: Annotated[bool, typer.Option("--list", metavar=options.FLAG, help="List the newest sessions.")] = False,
     only_say: Annotated[
@@ -62,52 +72,61 @@ def resume_session(
     if client is None or only_list:
         print("\n\n".join(list_sessions(list(BY_ID) if client is None else [client])))
         return
+    of_run = load_defaults(context, "run").get("no_archive")
+    is_private = no_archive or bool(of_run and of_run.value)
+    refuse_agent_log(receipt, force=False)
     chosen = find_client(client)
     file = find_session(chosen, session)
-    folder = folder_of(file) or os.getcwd()
+    folder = folder_of(file) or os.curdir
     program = "" if only_say or only_print else find_program(chosen)
-    if program and not os.path.isdir(folder):
+    if not only_say and not (os.path.isdir(folder) and folder.isprintable()):
         raise SessionError(f"the folder of the session does not exist any more, so it cannot be resumed: {folder}")
-    keeps = not (only_say or no_archive)
-    archive: Archive | None = LimitedDirectory(project_folder(archive_parent(), folder)) if keeps else {}
     try:
         data, age = file.read_bytes(), time.time() - file.stat().st_mtime
     except OSError as error:
         raise SessionError(f"{file} cannot be read: {error.strerror}") from error
-    copy = slim_session(chosen, file, decode(data, str(file)), age, None if no_archive else archive)
-    if copy is None:
-        raise SessionError(
-            f"a copy of {file} would not be cheaper: its cache has not expired, or little of it can go; resume it as "
-            f"it is, with `{shlex.join((*BY_ID[client], _id_of(file)))}`"
-        )
+    try:
+        copy = slim_session(chosen, file, decode(data, str(file)), age, has_ids=not is_private)
+    except SessionError as error:
+        as_it_is = f"cd {shlex.quote(folder)} && {shlex.join((*BY_ID[client], _id_of(file)))}"
+        raise SessionError(f"{error}; `{as_it_is}` resumes the session as it is") from error
     for line in filter(None, (untried(chosen, copy.changes.version), *copy.describe())):
-        typer.echo(f"autoprune: {line}", err=True)
+        typer.echo(f"autoprune: {printable(line)}", err=True)
+    if not only_say:
+        copy.write(None if is_private else LimitedDirectory(project_folder(archive_parent(), folder)))
     if receipt:
         write_output(receipt, dump(copy.receipt(client), 2) + "\n")
-    if only_say:
-        return
-    copy.write()
     command = (*BY_ID[client], copy.id)
     if only_print:
         print(f"cd {shlex.quote(folder)} && {shlex.join(command)}")
-        return
-    environ = {**os.environ, **path_variable(os.environ)}
-    with subprocess.Popen([program, *command[1:]], cwd=folder, env=environ) as process:
-        raise typer.Exit(wait_for(process))
+    elif not only_say:
+        environ = {**os.environ, **path_variable(os.environ)}
+        with subprocess.Popen([program, *command[1:]], cwd=folder, env=environ) as process:
+            raise typer.Exit(wait_for(process))
 
 
 def find_session(client: Client, named: str | None) -> Path:
-    """Find a session file by its id, by its path, or as the newest of the working directory."""
+    """Find a session file of a client: by its id or the beginning of it, by its path, or as the newest of this folder.
+
+    Raises SessionError if there is none, or several.
+    """
     files = [file for file in session_files(client) if SESSION_ID.search(file.stem)]  # not those of sub-agents
     if named is None:
-        found = next((file for file in files if folder_of(file) == os.getcwd()), None)
+        try:
+            found = [file for file in files if folder_of(file) == os.getcwd()][:1]
+        except FileNotFoundError as error:
+            raise SessionError("the working directory does not exist any more: change to one that does") from error
         missing = "in this folder: give the id of another one, as `autoprune resume` lists them"
     else:
-        found = Path(named) if Path(named).is_file() else next((f for f in files if f.stem.endswith(named)), None)
-        missing = f"with the id {named}: `autoprune resume --list {client.name}` lists them"
-    if found is None:
+        path = os.path.realpath(named)
+        begins = [file for file in files if len(named) >= LEAST_NAME and _id_of(file).startswith(named)]
+        found = [file for file in files if os.path.realpath(file) == path] or begins
+        missing = f"of this id, or file where {client.title} keeps its sessions: {printable(named)}"
+    if not found:
         raise SessionError(f"there is no session of {client.title} {missing}")
-    return found
+    if len(found) > 1:
+        raise SessionError(f"{len(found)} sessions of {client.title} begin with {named}: give a whole id")
+    return found[0]
 
 
 def _id_of(file: Path) -> str:

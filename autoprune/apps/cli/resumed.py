@@ -13,6 +13,7 @@ from autoprune.apps.clients import Client, User
 from autoprune.apps.sessions import Recording, decode, places, recordings
 from autoprune.conversation.archive import Archive
 from autoprune.economics import prices
+from autoprune.errors import SessionError
 from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.result import Result
 from autoprune.settings import PruneArgs, usual_zone
@@ -76,17 +77,19 @@ class FirstRequest:
 
 def prune_resumed(
     found: Recording, age: float, strategy: str, archive: Archive | None = None
-) -> tuple[Result[Any], FirstRequest] | None:
+) -> tuple[Result[Any], FirstRequest]:
     """Prune a session that was last used `age` seconds ago as its next request would be.
 
-    None if its cache has not expired, so that it is cheaper as it is, or if the session does not tell its model.
+    Raises SessionError if its cache has not expired, so that it is cheaper as it is, and if it does not name its model.
     """
     last = next((each for each in reversed(found.requests) if each.usage and each.model), None)
     if last is None or last.usage is None:
-        return None
+        raise SessionError("the session does not name its model and tokens, so that a copy cannot be priced")
     at, now = prices(None, last.model, life=last.life), len(found.messages)
     if age <= at.life:
-        return None
+        raise SessionError(
+            f"the cache of the session lives for {duration(at.life - age)} more, so a copy would be dearer"
+        )
     args = PruneArgs(usual_zone(last.model), model=last.model)
     pruner = AgenticConversationPruner(args, strategy=strategy, archive=archive)
     result = pruner.prune(found.messages, pauses={now: age}, history={0: {}, now: {}})
@@ -127,8 +130,8 @@ def read_stretches(file: Path) -> tuple[list[Recording], float] | None:
 def first_costs(found: Recording, age: float, strategy: str) -> tuple[float, float] | None:
     """Compute what the first request costs, pruned and whole; None where `describe_cost` says nothing."""
     with suppress(ValueError, LookupError, RecursionError):
-        if (pruned := prune_resumed(found, age, strategy)) and pruned[1].is_cheaper:
-            return pruned[1].costs
+        _, first = prune_resumed(found, age, strategy)
+        return first.costs if first.is_cheaper else None
     return None
 
 

@@ -1,7 +1,8 @@
 """A slimmer copy of a session, which is resumed without a proxy: what it clears, costs and keeps, and its file."""
 
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from autoprune.apps.replay.atoms import GROUPS
 from autoprune.apps.replay.episode import episode
 from autoprune.apps.replay.rows import MAIN
 from autoprune.apps.sessions import Changes, Recording, recordings, slim_copy
-from autoprune.conversation.archive import Archive
+from autoprune.conversation.archive import Archive, remove_leftovers
 from autoprune.conversation.limited_archive import LimitedDirectory
 from autoprune.conversation.placeholders import content_id, text_to_archive
 from autoprune.errors import SessionError
@@ -26,7 +27,7 @@ from autoprune.tokens import exact
 SESSION_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")  # at the end of a file's name
 STRATEGY = "cache_aware"  # it only clears: finished steps cannot be folded in a session file
 RECENT = 40  # requests at the end of a session, whose evidence is counted
-NUMBER = re.compile(r"\d+")
+NUMBER = re.compile(r"\d{1,9}")
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ class SlimSession:
     age: float
     first: FirstRequest
     result: Result[Any]
+    payloads: Mapping[str, str]  # what was cleared, by the ids in the placeholders
     used: int
     kept: int
 
@@ -83,27 +85,36 @@ class SlimSession:
             ],
         }
 
-    def write(self) -> None:
-        """Write the copy beside its source, readable for its owner only. Raises SessionError if that fails."""
+    def write(self, archive: Archive | None) -> None:
+        """Write the copy beside its source, readable for its owner only, and before that what it cleared.
+
+        Raises SessionError if that fails.
+        """
         try:
+            if archive is not None:
+                archive.update(self.payloads)
+                name_payloads(archive, self.result)
+            remove_leftovers(self.path.parent)
             replace_private(self.path, self.text)
+            used = self.source.stat().st_mtime - 1  # the session itself stays the newer one
+            os.utime(self.path, (used, used))
         except OSError as error:
-            raise SessionError(f"{self.path} cannot be written: {error.strerror}") from error
+            raise SessionError(f"{error.filename or self.path} cannot be written: {error.strerror}") from error
 
 
-def slim_session(client: Client, file: Path, text: str, age: float, archive: Archive | None) -> SlimSession | None:
-    """Prepare a slimmer copy of a session file; None if it would not be cheaper than the session as it is.
+def slim_session(client: Client, file: Path, text: str, age: float, *, has_ids: bool = True) -> SlimSession:
+    """Prepare a slimmer copy of a session file. `has_ids` says that placeholders have the ids of what they replace.
 
-    What is cleared goes into the archive. Raises SessionError for a file that cannot be read or copied.
+    Raises SessionError for a file that cannot be read or copied, and if the copy would not be cheaper than the session
+    as it is.
     """
     found = next((stretches[-1] for stretches in recordings(text, str(file)) if stretches), None)
     if found is None or found.agent != client.agent:
         raise SessionError(f"{file} is no session of {client.title}")
-    pruned = prune_resumed(found, age, STRATEGY, archive)
-    if pruned is None or not pruned[1].is_cheaper:
-        return None
-    result, first = pruned
-    name_payloads(archive, result)
+    payloads: dict[str, str] = {}
+    result, first = prune_resumed(found, age, STRATEGY, payloads if has_ids else None)
+    if not first.is_cheaper:
+        raise SessionError("little of the session can be cleared, so a copy would not be cheaper")
     id, old = str(uuid4()), SESSION_ID.search(file.stem)
     changes = Changes(id, dict(_cleared(result)), first.tokens[1] - first.tokens[0])
     try:
@@ -112,9 +123,9 @@ def slim_session(client: Client, file: Path, text: str, age: float, archive: Arc
         raise SessionError(f"{file} is nested too deeply: {error}") from error
     path = file.with_name(f"{file.stem.removesuffix(old[0]) if old else ''}{id}{file.suffix}")
     if recordings(copy, str(path))[-1][-1].messages != result.conversation:
-        raise SessionError(f"{file} cannot be copied without a loss: resume it with `autoprune run` instead")
+        raise SessionError(f"{file} cannot be copied without a loss")
     used, kept = _evidence(found, result)
-    return SlimSession(file, path, copy, changes, age, first, result, used, kept)
+    return SlimSession(file, path, copy, changes, age, first, result, payloads, used, kept)
 
 
 def _cleared(result: Result[Any]) -> Iterator[tuple[str, object]]:
@@ -141,7 +152,7 @@ def _evidence(found: Recording, result: Result[Any]) -> tuple[int, int]:
     return len(recent), sum(bool(need.written) or any(shown[at] for at in need.sources) for need in recent)
 
 
-def name_payloads(archive: Archive | None, result: Result[Any]) -> None:
+def name_payloads(archive: Archive, result: Result[Any]) -> None:
     """Tell an archive that is searched what each payload was."""
     if isinstance(archive, LimitedDirectory):
         for part in result.plan.results:

@@ -361,7 +361,12 @@ def _with_valid_id(block: Object) -> Object:
     name = {"tool_use": "id", "tool_result": "tool_use_id"}.get(text(block["type"]))
     if name is None or 0 < len(text(block[name])) <= LONGEST_ID:
         return block
-    return {**block, name: NO_ID_CHARACTER.sub("_", text(block[name]))[:LONGEST_ID] or "call"}
+    return {**block, name: valid_id(text(block[name]))}
+
+
+def valid_id(id: str) -> str:
+    """Return an id of a call that Anthropic's API accepts."""
+    return NO_ID_CHARACTER.sub("_", id)[:LONGEST_ID] or "call"
 
 
 # Gemini contents, by the rules of Gemini CLI's `historyHardening` module

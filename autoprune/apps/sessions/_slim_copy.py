@@ -1,19 +1,24 @@
 """Write a copy of a session file with cleared results, which its agent resumes like any other session.
 
-A copy has an id of its own. It lacks the thinking, which newer models bind to what was cleared, and its newest count of
-tokens is lower, since agents compact by that. All else stays as it is, down to the bytes of lines that do not change.
+A copy has an id of its own. It lacks the thinking of Claude models, which newer ones bind to what was cleared; OpenAI's
+drop what no longer fits, and refuse calls without the reasoning before them. The newest count of tokens is lower, since
+agents compact by that. All else stays as it is, down to the bytes of lines that do not change.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from autoprune.apps.sessions._json import compact, fields, listed, text, try_parse
+from autoprune.apps.sessions._sending import valid_id
 from autoprune.errors import SessionError
 
 Record = dict[str, Any]
 THINKING = ("thinking", "redacted_thinking")  # types of blocks
-SHOWN = ("stdout", "stderr", "aggregated_output", "formatted_output")  # copies of a result in Codex's events
+BINDING = ("anthropic", "bedrock")  # the beginnings of the names that pi has for APIs with Claude models
+# Fields of events that repeat a result for the screen, in Codex and in Claude Code.
+SHOWN = ("stdout", "stderr", "aggregated_output", "formatted_output", "output", "fullOutput")
+LINKS = ("parentUuid", "logicalParentUuid", "leafUuid")  # fields of Claude Code's records that name another one
 
 
 @dataclass
@@ -29,12 +34,19 @@ class Changes:
     thoughts: int = 0
     version: str = ""
     parents: dict[str, object] = field(default_factory=dict)  # of records that are left out, by uuid
+    children: dict[str, str] = field(default_factory=dict)  # the first records that follow these, by uuid
 
     def without_thinking(self, content: object) -> list[object]:
         """Return the blocks of a message without thinking."""
         kept = [each for each in listed(content) if fields(each).get("type") not in THINKING]
         self.thoughts += len(listed(content)) - len(kept)
         return kept
+
+    def kept_before(self, uuid: object) -> object:
+        """Return the uuid of a record, or of the last one before it that is not left out."""
+        while isinstance(uuid, str) and uuid in self.parents:
+            uuid = self.parents[uuid]
+        return uuid
 
 
 class Usage(NamedTuple):
@@ -114,18 +126,19 @@ def _with(record: Record, path: Sequence[str], change: Callable[[Any], object]) 
 
 
 def _edit_claude_code(record: Record, changes: Changes) -> Record | None:
-    edited = {**record, "sessionId": changes.id} if "sessionId" in record else dict(record)
+    edited = _relinked(record, changes)
     changes.version = text(record.get("version")) or changes.version
-    while (parent := text(edited.get("parentUuid"))) in changes.parents:
-        edited["parentUuid"] = changes.parents[parent]
     message = fields(record.get("message"))
     content = message.get("content")
+    if (call := text(record.get("parentToolUseID"))) in changes.cleared and isinstance(record.get("data"), dict):
+        edited["data"] = _edit_event(record["data"], call, changes)
     if not isinstance(content, list):
         return edited
     if record.get("type") == "assistant":
         kept = changes.without_thinking(content)
         if content and not kept:
-            changes.parents[text(record.get("uuid"))] = edited.get("parentUuid")
+            own, parent = text(record.get("uuid")), edited.get("parentUuid")
+            changes.parents[own] = None if parent == own else parent  # in a damaged file, a line may follow itself
             return None
         return {**edited, "message": {**message, "content": kept}}
     calls = [id for each in content if (id := text(fields(each).get("tool_use_id"))) in changes.cleared]
@@ -137,6 +150,30 @@ def _edit_claude_code(record: Record, changes: Changes) -> Record | None:
         for each, block in zip(content, blocks, strict=True)
     ]
     return {**edited, "message": {**message, "content": kept}}
+
+
+def _relinked(record: Record, changes: Changes) -> Record:
+    """Return a record with the copy's id, and with links over records that are left out."""
+    edited = {**record, "sessionId": changes.id} if "sessionId" in record else dict(record)
+    before = record.get("parentUuid")
+    while isinstance(before, str) and before in changes.parents:
+        changes.children.setdefault(before, text(record.get("uuid")))
+        before = changes.parents[before]
+    edited |= {name: changes.kept_before(record[name]) for name in LINKS if name in record}
+    if metadata := fields(record.get("compactMetadata")):
+        edited["compactMetadata"] = {**metadata, **dict(_kept_by_compaction(metadata, changes))}
+    return edited
+
+
+def _kept_by_compaction(metadata: Mapping[str, Any], changes: Changes) -> Iterator[tuple[str, object]]:
+    """Yield the fields that name the messages that a compaction kept, without those that are left out."""
+    if kept := fields(metadata.get("preservedMessages")):
+        uuids = [each for each in listed(kept.get("uuids")) if text(each) not in changes.parents]
+        yield "preservedMessages", {**kept, "uuids": uuids}
+    if segment := fields(metadata.get("preservedSegment")):
+        head = segment.get("headUuid")
+        tail = changes.kept_before(segment.get("tailUuid"))
+        yield "preservedSegment", {**segment, "headUuid": changes.children.get(text(head), head), "tailUuid": tail}
 
 
 def _claude_code_usage(record: Record) -> Usage | None:
@@ -155,7 +192,7 @@ def shown(payload: object) -> str:
 # Codex: lines with a payload; those of events repeat results for the screen
 
 
-def _edit_codex(record: Record, changes: Changes) -> Record | None:
+def _edit_codex(record: Record, changes: Changes) -> Record:
     payload = record.get("payload")
     if not isinstance(payload, dict):  # the first format: a header and bare items
         is_header = "id" in record and "type" not in record
@@ -166,10 +203,9 @@ def _edit_codex(record: Record, changes: Changes) -> Record | None:
         own = {name: changes.id for name in ("id", "session_id") if payload.get(name) == payload.get("id")}
         return {**record, "payload": {**payload, **own}}
     if kind == "response_item":
-        sent = _edit_item(payload, changes)
-        return None if sent is None else {**record, "payload": sent}
+        return {**record, "payload": _edit_item(payload, changes)}
     if kind == "compacted" and isinstance(history := payload.get("replacement_history"), list):
-        base = [kept for each in history if (kept := _edit_item(fields(each), changes)) is not None]
+        base = [_edit_item(fields(each), changes) for each in history]
         return {**record, "payload": {**payload, "replacement_history": base}}
     if kind == "event_msg":
         item = fields(payload.get("item"))
@@ -179,10 +215,7 @@ def _edit_codex(record: Record, changes: Changes) -> Record | None:
     return record
 
 
-def _edit_item(item: Mapping[str, Any], changes: Changes) -> Record | None:
-    if item.get("type") == "reasoning":
-        changes.thoughts += 1
-        return None
+def _edit_item(item: Mapping[str, Any], changes: Changes) -> Record:
     call = text(item.get("call_id"))
     return {**item, "output": changes.cleared[call]} if call in changes.cleared and "output" in item else dict(item)
 
@@ -211,12 +244,14 @@ def _edit_pi(record: Record, changes: Changes) -> Record:
         changes.version = str(record.get("version", 1))
         return {**record, "id": changes.id}
     message = fields(record.get("message"))
-    if message.get("role") == "assistant":
+    if message.get("role") == "assistant" and text(message.get("api")).startswith(BINDING):
         return {**record, "message": {**message, "content": changes.without_thinking(message.get("content"))}}
-    if (call := text(message.get("toolCallId"))) in changes.cleared:
-        blocks = [{"type": "text", "text": shown(changes.cleared[call])}]
-        return {**record, "message": {**message, "content": blocks}}
-    return record
+    written = text(message.get("toolCallId"))
+    call = next((each for each in (written, valid_id(written)) if each in changes.cleared), None)
+    if call is None:
+        return record
+    blocks = [{"type": "text", "text": shown(changes.cleared[call])}]
+    return {**record, "message": {**message, "content": blocks}}
 
 
 def _pi_usage(record: Record) -> Usage | None:
