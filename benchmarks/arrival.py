@@ -110,7 +110,7 @@ def main() -> None:
         projects: dict[str, list[tuple[float, float]]] = {}
         for project, bill, saved in rows:
             projects.setdefault(project, []).append((saved[shape], bill))
-        share = interval(tuple(map(tuple, projects.values())))
+        share = interval([*projects.values()])
         print(f"{shape:16} {share.value:7.2%} [{share.low:.2%}, {share.high:.2%}]")
 
 

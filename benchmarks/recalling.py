@@ -90,7 +90,7 @@ def main() -> None:
             if kind == group:
                 projects.setdefault(project, []).append((is_found, 1))
         if projects:
-            share = interval(tuple(map(tuple, projects.values())))
+            share = interval([*projects.values()])
             count = sum(map(len, projects.values()))
             print(f"{group:8} {share.value:.3f} [{share.low:.3f}, {share.high:.3f}], n = {count}")
 

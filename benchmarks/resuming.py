@@ -123,7 +123,7 @@ def main() -> None:
         projects: dict[str, list[tuple[float, float]]] = {}
         for each in found:
             projects.setdefault(each.project, []).append(pair(each))
-        shares = interval(tuple(tuple(each) for each in projects.values()))
+        shares = interval([*projects.values()])
         print(f"{name:14} {shares.value:.3f} [{shares.low:.3f}, {shares.high:.3f}]")
 
 

@@ -4,6 +4,10 @@ A placeholder names the tool, its target, the result's size, some of its fresh n
 written:
 
     [Cleared at request 12: read src/app.py, 2,310 tokens. Names in it: load_settings, AppError]
+
+Of a picture it repeats the words beside it instead, if they are few:
+
+    [Cleared at request 12: computer, 1,387 tokens. It showed: the order page with one row selected]
 """
 
 import re
@@ -20,7 +24,9 @@ NAMES_SHARE, LEAST_NAMES, MOST_NAMES = 0.03, 8, 150
 CHARACTERS_PER_TOKEN = 3.5  # of names
 LONGEST_TARGET = 120  # characters
 FAILED = ", failed"
-PLACEHOLDER = re.compile(r"\[Cleared at request (\d{1,9}): ([^\n]*), ([\d,]+) tokens(?:\. Names in it: [^\n]*)?\]")
+ABOUT = r"\. (?:Names in it|It showed): [^\n]*"
+PLACEHOLDER = re.compile(rf"\[Cleared at request (\d{{1,9}}): ([^\n]*), ([\d,]+) tokens(?:{ABOUT})?\]")
+LABEL = re.compile(r"\[\w+\]")  # stands for a picture among the words of a result
 
 HasFailed: TypeAlias = Callable[[ToolResult], bool]
 
@@ -30,7 +36,16 @@ def placeholder(candidate: Candidate, request: int, fresh: Iterable[str], has_fa
     tokens = candidate.result.tokens
     what = _what(candidate.result, candidate.target) + _failure_note(candidate.result, has_failed)
     named = ", ".join(fitting_names(fresh, tokens))
-    return f"[Cleared at request {request}: {what}, {tokens:,} tokens{named and f'. Names in it: {named}'}]"
+    about = _caption(candidate.result) or (named and f". Names in it: {named}")
+    return f"[Cleared at request {request}: {what}, {tokens:,} tokens{about}]"
+
+
+def _caption(result: ToolResult) -> str:
+    """Repeat the words beside a picture; "" if there are none or too many, or if they read like a placeholder."""
+    words = [] if result.is_plain else [word for word in result.text.split() if not LABEL.fullmatch(word)]
+    caption = " ".join(words)
+    fits = len(caption) <= _room(result.tokens) and " tokens" not in caption
+    return f". It showed: {caption}" if caption and fits else ""
 
 
 def _what(result: ToolResult, target: str) -> str:
@@ -69,12 +84,17 @@ def without_names(result: ToolResult, known: re.Match[str]) -> str:
 
 def fitting_names(names: Iterable[str], tokens: int) -> Iterator[str]:
     """Yield as many names as fit into the placeholder of a result with `tokens` tokens."""
-    room = CHARACTERS_PER_TOKEN * min(max(NAMES_SHARE * tokens, LEAST_NAMES), MOST_NAMES)
+    room = _room(tokens)
     for name in names:
         room -= len(name) + 2
         if room < 0:
             return
         yield name
+
+
+def _room(tokens: int) -> float:
+    """Return how many characters a placeholder may have for what was in a result with `tokens` tokens."""
+    return CHARACTERS_PER_TOKEN * min(max(NAMES_SHARE * tokens, LEAST_NAMES), MOST_NAMES)
 
 
 def _tool_name(result: ToolResult) -> str:

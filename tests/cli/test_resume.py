@@ -210,7 +210,7 @@ def test_a_version_with_which_copies_were_not_tried_is_told_first(
         ),
         (
             ("claude", OLD, "--receipt", "elsewhere.jsonl"),
-            "elsewhere.jsonl is a session file of claude-code of ",
+            "elsewhere.jsonl is a session file: write the receipt to another file",
         ),
         (("claude", NAMELESS), "000000000003.jsonl is a session file of claude-code, but record 1 is a line of type "),
     ],

@@ -1,6 +1,7 @@
 """`cache_aware` leaves results in view until the agent has had time to use them."""
 
 import random
+import re
 from base64 import b64encode
 from collections.abc import Iterator
 from typing import Any
@@ -208,13 +209,15 @@ def test_a_result_that_was_recalled_is_not_cleared_again():
 PICTURES = 30
 
 
-def screens(tool: str, argument: str) -> list[Any]:
+def screens(tool: str, argument: str, caption: str = "") -> list[Any]:
     """A session of Anthropic's API: a call for each picture, with an argument of its own."""
     source = {"type": "base64", "media_type": "image/png", "data": b64encode(PICTURE).decode()}
     messages: list[Any] = [{"role": "user", "content": "Order what is on the list."}]
     for number in range(PICTURES):
         call = {"type": "tool_use", "id": f"t{number}", "name": tool, "input": {argument: f"{number}.png"}}
-        result = {"type": "tool_result", "tool_use_id": f"t{number}", "content": [{"type": "image", "source": source}]}
+        words = [{"type": "text", "text": caption}] if caption else []
+        blocks = [*words, {"type": "image", "source": source}]
+        result = {"type": "tool_result", "tool_use_id": f"t{number}", "content": blocks}
         messages += ({"role": "assistant", "content": [call]}, {"role": "user", "content": [result]})
     return messages
 
@@ -255,6 +258,25 @@ def test_a_picture_is_out_of_date_once_three_newer_ones_of_the_same_screen_have_
 def test_a_result_that_a_tool_recalled_is_not_cleared_again(tool: str, id: str, stays: bool):
     recalled: Round = [Step(tool, {"id": id}, LOG * 100)]
     assert (id in kept([recalled, [REPORT], *[[SMALL]] * 30])) is stays
+
+
+@each_row(
+    ("caption", "shown"),
+    [
+        ("The order page,\nwith row 3 selected", ". It showed: The order page, with row 3 selected"),
+        ("", ""),
+        ("A bill for 3, 12 tokens. It showed: nothing", ""),  # would be read as the end of a placeholder
+        ("load_settings is selected. " * 40, ". Names in it: load_settings"),
+    ],
+)
+def test_the_words_beside_a_picture_stay_in_its_placeholder_if_they_are_few(caption: str, shown: str):
+    pruner = AgenticConversationPruner(PruneArgs(ZONE, model="claude-opus-5-5"), strategy=EAGER)
+    result = pruner.prune(screens("computer", "text", caption)).conversation
+    (block,) = result[2]["content"]
+    (text,) = block["content"]
+    figures = re.compile(r"(?<=request )\d+|[\d,]+(?= tokens)")
+    assert figures.sub("N", text["text"]) == f"[Cleared at request N: computer, N tokens{shown}]"
+    assert pruner.prune(result).conversation == result
 
 
 def test_a_plan_says_that_a_result_is_not_used_yet_or_was_fetched_again():

@@ -74,7 +74,10 @@ def resume_session(
         return
     of_run = load_defaults(context, "run").get("no_archive")
     is_private = no_archive or bool(of_run and of_run.value)
-    refuse_agent_log(receipt, force=False)
+    try:
+        refuse_agent_log(receipt, force=False)
+    except SessionError as error:
+        raise SessionError(f"{receipt} is a session file: write the receipt to another file") from error
     chosen = find_client(client)
     file = find_session(chosen, session)
     folder = folder_of(file) or os.curdir

@@ -10,6 +10,7 @@ from autoprune.apps.sessions._loading import READERS
 from autoprune.apps.sessions._recording import Reader
 
 ENDINGS = (".json", ".jsonl", ".gz", ".traj")  # of session files in a folder
+HARBOR = ("config.json", "result.json")
 # The variables that name an agent's folder, by its usual place in the home folder.
 FOLDERS: Mapping[str, str] = {
     ".claude/": "CLAUDE_CONFIG_DIR",
@@ -81,8 +82,16 @@ def _expand_name(name: str) -> list[Path]:
     # If access is denied, the functions of os.path report a missing file, while those of Path raise.
     name = os.path.expanduser(name)
     if os.path.isdir(name):
-        return sorted(file for file in Path(name).rglob("*") if file.suffix in ENDINGS and os.path.isfile(file))
+        found = (file for file in Path(name).rglob("*") if file.suffix in ENDINGS and os.path.isfile(file))
+        return _without_results(sorted(found))
     if has_magic(name) and not os.path.exists(name):
         matches = sorted(glob(name, recursive=True))
         return [file for match in matches for file in _expand_name(match)] if matches else [Path(name)]
     return [Path(name)]
+
+
+def _without_results(files: Sequence[Path]) -> list[Path]:
+    """Leave out the results and settings that Harbor writes beside its trials and jobs."""
+    trials = {file.parent.parent for file in files if file.parent.name == "agent"}
+    beside = {*trials, *(trial.parent for trial in trials)}
+    return [file for file in files if file.parent not in beside or file.name not in HARBOR]
