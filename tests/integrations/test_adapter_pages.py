@@ -93,7 +93,7 @@ def said(example: str) -> str:
 
 def test_the_code_of_every_page_runs():
     pages = {page.stem for page in (ROOT / "docs" / "integrations").glob("*.md")}
-    assert pages == {*NAMES, "recipes", "plugins"}  # test_recipes.py and tests/e2e/test_plugins.py run these
+    assert pages == {*NAMES, "recipes", "plugins"}  # test_recipes.py and tests/e2e/test_assistant_plugins.py run these
 
 
 @pytest.mark.filterwarnings("ignore:create_react_agent has been moved", "ignore:Item .* on TypedDict class")

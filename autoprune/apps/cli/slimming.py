@@ -16,7 +16,7 @@ from autoprune.apps.replay.atoms import GROUPS
 from autoprune.apps.replay.episode import episode
 from autoprune.apps.replay.rows import MAIN
 from autoprune.apps.sessions import Changes, Recording, recordings, slim_copy
-from autoprune.conversation.archive import Archive, remove_leftovers
+from autoprune.conversation.archive import Archive
 from autoprune.conversation.limited_archive import LimitedDirectory
 from autoprune.conversation.placeholders import content_id, text_to_archive
 from autoprune.errors import SessionError
@@ -94,7 +94,6 @@ class SlimSession:
             if archive is not None:
                 archive.update(self.payloads)
                 name_payloads(archive, self.result)
-            remove_leftovers(self.path.parent)
             replace_private(self.path, self.text)
             used = self.source.stat().st_mtime - 1  # the session itself stays the newer one
             os.utime(self.path, (used, used))
