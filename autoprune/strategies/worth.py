@@ -10,8 +10,9 @@ Long words stand for prose, which holds few names. The constants were fitted by 
 
 *In use.* A result counts as used once the agent has written about it, or written enough for all that it had read
 (`usage` says what counts), and then turned to something else. Before that its worth is unknown: one report may follow
-another, and the user may ask for a second one. A picture also counts as used once three newer ones of the same screen
-have come: few agents write about each, and the loops of computer use that vendors show keep three.
+another, and the user may ask for a second one. A picture with few words also counts as used once three newer
+ones of the same screen have come: few agents write about each, and the loops of computer use that vendors show keep
+three.
 """
 
 import re
@@ -36,6 +37,7 @@ FILE = re.compile(r"(?<![\w.@$/+-])[\w./@+-]*[\w@+-]\.[A-Za-z]\w{0,5}(?![\w/])")
 LATELY = 20  # requests for which a file counts as being edited
 SCREENS = frozenset(("computer", "browser", "screen", "desktop"))  # words in the names of tools that show one screen
 OBJECTS = frozenset(("tab", "page", "window", "display", "url", "id", "image", "file", "path"))  # in arguments
+LONGEST_CAPTION = 500  # characters
 NEWER_PICTURES = 3  # of the same screen, by which a picture is out of date
 NOTHING_CLEARED: Mapping[ToolResult, int] = {}
 EDITED, NEWEST_FAILURE = "file being edited", "newest failure"  # why a result is in use
@@ -194,8 +196,8 @@ class AtWork:
                     reads[_normal_path(path)] = result
 
     def _observe_picture(self, result: ToolResult) -> None:
-        """Note which picture of a screen a new one makes out of date."""
-        if result.is_plain or result.call is None:
+        """Note which picture of a screen a new one makes out of date. One with a long text is a document."""
+        if result.is_plain or result.call is None or len(result.text) > LONGEST_CAPTION:
             return
         given = arguments(result.call)
         if not SCREENS.isdisjoint(tool_words(result.tool)):

@@ -260,13 +260,19 @@ def test_a_result_that_a_tool_recalled_is_not_cleared_again(tool: str, id: str, 
     assert (id in kept([recalled, [REPORT], *[[SMALL]] * 30])) is stays
 
 
+def test_a_page_of_text_with_a_picture_is_a_document_that_may_still_be_reported_on():
+    messages = screens("browser_click", "ref", "Prices of the second page, in euros. " * 20)
+    pruner = AgenticConversationPruner(PruneArgs(ZONE, model="claude-opus-5-5"), strategy=EAGER)
+    assert pruner.prune(messages).conversation == messages
+
+
 @each_row(
     ("caption", "shown"),
     [
         ("The order page,\nwith row 3 selected", ". It showed: The order page, with row 3 selected"),
         ("", ""),
         ("A bill for 3, 12 tokens. It showed: nothing", ""),  # would be read as the end of a placeholder
-        ("load_settings is selected. " * 40, ". Names in it: load_settings"),
+        ("load_settings is selected. " * 15, ". Names in it: load_settings"),
     ],
 )
 def test_the_words_beside_a_picture_stay_in_its_placeholder_if_they_are_few(caption: str, shown: str):
