@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-import autoprune._starting  # noqa: F401 - first, since Ctrl-C may come while the rest is imported
+import autoprune.interrupts  # noqa: F401 - first, since Ctrl-C may come while the rest is imported
 from autoprune.errors import (
     ArchiveError,
     AutopruneError,

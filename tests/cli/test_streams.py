@@ -73,6 +73,35 @@ def test_results_keep_every_character_in_any_encoding(encoding: str, tmp_path: P
     assert "→" in str(json.loads(out.decode(encoding))["fallbacks"])
 
 
+INTERRUPT_A_CLASS = """
+import sys
+from importlib.abc import MetaPathFinder
+
+class Interrupting:
+    def __set_name__(self, owner, name):
+        raise KeyboardInterrupt
+
+class Finder(MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == interrupted:
+            type("Loading", (), {"field": Interrupting()})
+
+interrupted = sys.argv.pop()
+sys.argv = ["autoprune", "strategies"]
+sys.meta_path.insert(0, Finder())
+from autoprune.apps.cli import main
+main()
+"""
+
+
+@each_row("module", ["autoprune.pruners.result", "autoprune.apps.cli.tune", "autoprune.strategies.presets"])
+def test_ctrl_c_while_a_class_is_created_is_one_line(module: str):
+    """The package, the commands, and what a command loads are imported at different times."""
+    command = [sys.executable, "-c", INTERRUPT_A_CLASS, module]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stderr == "autoprune: interrupted\n"
+
+
 @pytest.mark.full
 def test_ctrl_c_is_one_line_at_any_time():
     """Ctrl-C may come at any time after the first import of the package."""

@@ -19,6 +19,7 @@ from typer.core import TyperGroup
 from autoprune.apps.cli.startup import INTERRUPTED
 from autoprune.apps.sessions import Session, dump
 from autoprune.errors import ArchiveError, AutopruneError, ConversationError, RuleError, SessionError
+from autoprune.interrupts import is_interrupt
 from autoprune.pruners.naming import AnyPruner, parameter_name
 from autoprune.pruners.report.drawing import printable
 
@@ -63,7 +64,9 @@ def _exit_codes() -> Iterator[None]:
         _discard_output()
         _print_error(f"standard output cannot be written: {error.strerror}")
         raise typer.Exit(UNREADABLE) from error
-    except KeyboardInterrupt as error:
+    except (KeyboardInterrupt, RuntimeError) as error:
+        if not is_interrupt(error):
+            raise
         _print_error("interrupted")
         raise typer.Exit(INTERRUPTED) from error
 

@@ -4,6 +4,8 @@ import os
 import sys
 from io import TextIOWrapper
 
+from autoprune.interrupts import is_interrupt
+
 INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it
 
 
@@ -12,13 +14,15 @@ def main() -> None:
 
     The commands are imported here and not above: that takes half a second, in which Ctrl-C may arrive.
     """
-    sys.excepthook = sys.__excepthook__  # the hook of `autoprune._starting` is no longer needed
+    sys.excepthook = sys.__excepthook__  # the hook of `autoprune.interrupts` is no longer needed
     try:
         open_streams()
         from autoprune.apps.cli.command_table import app
 
         app()
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, RuntimeError) as error:
+        if not is_interrupt(error):
+            raise
         print("autoprune: interrupted", file=sys.stderr)
         sys.exit(INTERRUPTED)
 

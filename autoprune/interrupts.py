@@ -17,9 +17,16 @@ def is_command_line() -> bool:
     return name == "-m" or os.path.basename(name) in SCRIPTS
 
 
+def is_interrupt(error: BaseException) -> bool:
+    """Return whether an error is Ctrl-C. While a class is created, Python 3.11 makes it the cause of a RuntimeError."""
+    return isinstance(error, KeyboardInterrupt) or (
+        type(error) is RuntimeError and isinstance(error.__cause__, KeyboardInterrupt)
+    )
+
+
 def report(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """Report an error that nothing catches, as Python does, but Ctrl-C as the command line does."""
-    if issubclass(kind, KeyboardInterrupt) and sys.stderr:
+    if is_interrupt(error) and sys.stderr:
         sys.stderr.write("autoprune: interrupted\n")
     else:
         sys.__excepthook__(kind, error, trace)
