@@ -87,12 +87,12 @@ def _note(line: str) -> None:
     show(Text(f"note: {printable(line)}", style="yellow"), to_stderr=True, wraps=False)
 
 
-def choose_engine(name: str, jobs: int | None) -> Engine:
-    """Look up an engine by its name, with the user's cache. Raises SettingsError for an unknown name."""
+def choose_engine(name: str, jobs: int | None, *, keeps: bool = True) -> Engine:
+    """Look up an engine, which `keeps` outcomes in the user's cache. Raises SettingsError for an unknown name."""
     if name not in ENGINES:
         raise SettingsError(f"there is no engine {name!r}{near_or_all(name, ENGINES)}")
     engine: Engine = on_ray if name == "ray" else Processes(jobs)
-    return Cached(engine, cache_folder())
+    return Cached(engine, cache_folder()) if keeps else engine
 
 
 def find_files(paths: Sequence[str], reader: str | None = None) -> list[str]:

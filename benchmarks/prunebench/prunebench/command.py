@@ -92,7 +92,8 @@ def bench_policies(
         typer.Option(
             metavar="POLICY",
             help="Replay this policy; may be repeated: a name, perhaps with parameters, as complexity_trap(keep=5), or "
-            "your own, as mine.py:Mine. Default: all policies of other tools, and cache_aware and low_water.",
+            "your own, as mine.py:Mine, or the URL of a tool's /v1/compress. Default: all policies of other tools, and "
+            "cache_aware and low_water.",
         ),
     ] = None,
     price: Annotated[
@@ -122,7 +123,7 @@ def bench_policies(
     called. Two runs over the same sessions give the same figures.
     """
     if policy:
-        policies = tuple(dict.fromkeys((NONE, *policy)))
+        policies = tuple(dict.fromkeys((NONE, *map(named, policy))))
         for name in policies:
             Policy(name)  # raises for an unknown policy
     else:
@@ -134,7 +135,8 @@ def bench_policies(
     found = {path: sorted(replaying.find_files([path], reader)) for path in dict.fromkeys(paths)}
     chosen = {path: sample(files, most) for path, files in found.items()}
     files = list(dict.fromkeys(file for each in chosen.values() for file in each))
-    chosen_engine = replaying.choose_engine(engine, jobs)
+    # The tool behind a URL may have changed since.
+    chosen_engine = replaying.choose_engine(engine, jobs, keeps=not any(map(is_url, policy or ())))
     replayed = replaying.replay_all(files, args, chosen_engine, with_curves=True)
     sessions = {each.path: each for each in replayed}
     names = corpus_names(found)
@@ -154,6 +156,16 @@ def bench_policies(
         for corpus in corpora:
             show(corpus_tables(corpus, prices))
         show(Text(LEGEND, style="dim"))
+
+
+def named(policy: str) -> str:
+    """Return a policy by its name: a URL is a parameter of the one that asks it."""
+    return f"compress_endpoint(url={policy!r})" if is_url(policy) else policy
+
+
+def is_url(policy: str) -> bool:
+    """Return whether a policy is given as the URL of a tool."""
+    return policy.startswith(("http://", "https://"))
 
 
 def command_line() -> str:

@@ -83,3 +83,13 @@ def call_arguments(call: ToolCall) -> Any:
         return json.loads(call.arguments)
     except ValueError:
         return None
+
+
+def chat_call(call: ToolCall, id: str) -> dict[str, Any]:
+    """Return a call in Chat Completions form."""
+    return {"id": id, "type": "function", "function": {"name": call.name, "arguments": arguments_text(call)}}
+
+
+def arguments_text(call: ToolCall) -> str:
+    """Return the arguments of a call as text, which is JSON unless the model wrote anything else."""
+    return call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments, default=str)

@@ -1,7 +1,6 @@
 """headroom's compression. It is too large to port, so this policy calls the installed package."""
 
 import atexit
-import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -12,9 +11,10 @@ from typing import Any
 
 from autoprune.apps.policies import Changes, RequestView
 from autoprune.conversation.messages import fields_of
-from autoprune.conversation.transcript import Entry, Location, Part, Speaker, ToolCall, ToolResult
+from autoprune.conversation.transcript import Entry, Location, Part, Speaker, ToolResult
 from autoprune.errors import SettingsError
 
+from prunebench.policies._chat import chat_call
 from prunebench.policies._published import Published
 
 MODEL = "claude-sonnet-4-5-20250929"  # headroom's default
@@ -78,15 +78,8 @@ def _chat(request: RequestView) -> Iterator[tuple[dict[str, Any], ToolResult | N
 
 
 def _native_calls(entry: Entry, numbers: Mapping[Location, str]) -> dict[str, Any]:
-    calls = [
-        {"id": numbers[call.location], "type": "function", "function": {"name": call.name, "arguments": _json(call)}}
-        for call in entry.calls
-    ]
+    calls = [chat_call(call, numbers[call.location]) for call in entry.calls]
     return {"tool_calls": calls} if calls else {}
-
-
-def _json(call: ToolCall) -> str:
-    return call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments, default=str)
 
 
 def _message_texts(message: object) -> str:
