@@ -148,6 +148,10 @@ def test_a_model_that_is_newer_than_the_price_list_is_priced_like_its_family(mod
     assert found.note == f"{model!r} is not in the price list: taken to be like {like}"
 
 
+def test_a_short_word_is_no_family():
+    assert prices(None, "m").note.startswith("the prices of 'm' are not known")
+
+
 @each_row(
     ("name", "model"),
     [

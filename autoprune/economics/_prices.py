@@ -94,6 +94,17 @@ class Prices:
         tiers = tuple(replace(each, above=round(each.above / calibration)) for each in self.tiers)
         return replace(self, tiers=tiers) if tiers else self
 
+    @property
+    def with_reads(self) -> "Prices":
+        """These prices for a provider that has read from its cache. If the list has no price for that, it is assumed.
+
+        Counting a cached token as a whole one would make cuts seem free that break the cache.
+        """
+        if self.input_price is None or self.read < self.write:
+            return self
+        note = f"no price of a cached token is listed, assuming {ASSUMED_READ:g} input tokens"
+        return replace(self, read=ASSUMED_READ, note="; ".join(filter(None, (self.note, note))))
+
     def __str__(self) -> str:
         """Return the name, or the three costs if there is no name."""
         return self.name or f"{self.write:g},{self.read:g},{self.output:g}"
@@ -101,6 +112,7 @@ class Prices:
 
 SHORT = Tier(0, 1.0, 1.0)
 ASSUMED = "assuming Anthropic's 1.25 and 0.1 input tokens for a token written and one read"
+ASSUMED_READ = 0.1  # input tokens, as most vendors charge
 DEFAULT = Prices(name="unknown", note=f"the prices are not known, {ASSUMED}")
 # Lists for comparison, each named after a provider with such prices.
 LISTS: Mapping[str, Prices] = {

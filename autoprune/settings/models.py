@@ -27,6 +27,7 @@ ZEROS = re.compile(r"(?<=\.\d)0\b")  # grok-4.20 came before grok-4.3
 LONGEST_VERSION = 3  # digits: a longer number is a date
 # Words of models for a single purpose, which are no measure for others.
 SPECIAL = frozenset(("audio", "cyber", "highspeed", "image", "live", "oss", "realtime", "rosalind", "search", "tts"))
+LEAST_WORD = 3  # letters: "m" is not of the family of m2-her
 STAGES = frozenset(("preview", "latest", "exp", "experimental"))  # words that do not make another model
 
 
@@ -62,12 +63,17 @@ def find_model(model: str, provider: str | None = None) -> ListedModel:
 
 
 def _vendor(name: str, provider: str | None) -> Any:
-    """Find the vendor of a model, or that of a model whose name begins with the same word. Raises LookupError."""
+    """Find the vendor of a model, or that of one whose name begins with the same word of at least three letters.
+
+    Raises LookupError.
+    """
     from genai_prices.data_snapshot import get_snapshot
 
     try:
         return get_snapshot().find_provider(name, provider, None)
     except LookupError:
+        if len(_first_word(name)) < LEAST_WORD:
+            raise
         listed = (each.id for vendor in get_snapshot().providers for each in vendor.models)
         for relative in (each for each in listed if _first_word(each.lower()) == _first_word(name)):
             with suppress(LookupError):

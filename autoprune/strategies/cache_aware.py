@@ -212,13 +212,18 @@ class CacheAwareState(BaseStrategy):
 
     def reprice(self, strategy: CacheAware) -> None:
         """Continue with the prices of a strategy that is otherwise the same."""
-        self._prices = prices(strategy.prices, life=strategy.cache_life)
+        self._charge(prices(strategy.prices, life=strategy.cache_life))
+
+    def _charge(self, known: Prices) -> None:
+        self._prices = known
         if self._bills:
-            self._bills.reprice(self._prices)
+            self._bills.reprice(known)
 
     def step(self, view: View) -> Iterator[Replace | Fold]:
         """Yield one batch of edits, or no edits."""
         self._observe(view)
+        if view.invoice and view.invoice.read and (known := self._prices.with_reads) is not self._prices:
+            self._charge(known)
         if self._bills:
             self._bills.begin(view, is_cold=self._is_cold(view))
         self._in_use = self._at_work.in_use(view.request)

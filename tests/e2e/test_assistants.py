@@ -19,7 +19,7 @@ import long_session
 import pytest
 import real_assistants as assistants
 from reading_tasks import Comparing, document, strings
-from real_assistants import CODEX, GEMINI_CLI, OPENCODE_RUN, Assistant
+from real_assistants import CODEX, GEMINI_CLI, OPENCODE_RUN, PI, PI_OPENAI, Assistant
 from strict_provider.caching import marks
 from strict_provider.counting import tokens
 from strict_provider.exchange import Request
@@ -41,8 +41,8 @@ MARGIN = 1.05  # the provider counts all strings of a body, pruning counts as th
 
 @pytest.mark.parametrize(
     "assistant",
-    [BOUND, UNBOUND, CODEX, GEMINI_CLI, OPENCODE_RUN],
-    ids=["claude bound", "claude", "codex", "gemini", "opencode"],
+    [BOUND, UNBOUND, CODEX, GEMINI_CLI, OPENCODE_RUN, PI, PI_OPENAI],
+    ids=["claude bound", "claude", "codex", "gemini", "opencode", "pi with Anthropic", "pi with OpenAI"],
 )
 def test_an_assistant_finishes_its_task_within_the_safe_zone(assistant: Assistant, prefix: Path, tmp_path: Path):
     with serve(assistants.script(assistant)) as provider:
@@ -79,7 +79,9 @@ def recalling(assistant: Assistant, recall: Callable[[str], Call]) -> Callable[[
     return answer
 
 
-@pytest.mark.parametrize("assistant", [BOUND, CODEX, GEMINI_CLI], ids=["claude", "codex", "gemini"])
+@pytest.mark.parametrize(
+    "assistant", [BOUND, CODEX, GEMINI_CLI, OPENCODE_RUN, PI], ids=["claude", "codex", "gemini", "opencode", "pi"]
+)
 def test_an_assistant_recalls_a_note_in_its_shell(assistant: Assistant, prefix: Path, tmp_path: Path):
     if assistant is CODEX:  # it asks a login shell, which sets its own path
         (tmp_path / "home").mkdir()
@@ -115,6 +117,8 @@ def play_a_recall(assistant: Assistant, recall: Callable[[str], Call], prefix: P
 RESUMING = {
     "claude": ("--continue", *BOUND.arguments),
     "codex": ("exec", "resume", "--last", *CODEX.arguments[1:]),
+    "opencode": ("run", "--continue", *OPENCODE_RUN.arguments[1:]),
+    "pi": ("--continue", *PI.arguments),
 }
 LEAST_LOG = 100_000  # bytes of the session file of Claude Code and of Codex
 ADVICE = "".join(f"{number} words of advice, and then some.\n" for number in range(400))
@@ -136,8 +140,8 @@ def summarizing(assistant: Assistant) -> list[Turn]:
 @pytest.mark.parametrize(
     ("assistant", "is_known"),
     # The history that Gemini CLI resumes has each result twice, which a strict provider refuses without a proxy too.
-    [(BOUND, True), (BOUND, False), (CODEX, False)],
-    ids=["claude", "claude begun without autoprune", "codex begun without autoprune"],
+    [(BOUND, True), (BOUND, False), (CODEX, False), (OPENCODE_RUN, True), (PI, True)],
+    ids=["claude", "claude begun without autoprune", "codex begun without autoprune", "opencode", "pi"],
 )
 def test_a_session_resumed_after_its_cache_has_expired_is_smaller_at_once(
     assistant: Assistant, is_known: bool, hours: int, prefix: Path, tmp_path: Path
@@ -164,17 +168,6 @@ def test_a_session_resumed_after_its_cache_has_expired_is_smaller_at_once(
     assert all(file.read_bytes().startswith(text) for file, text in zip(logs, before, strict=True))
 
 
-PI = Assistant(
-    "pi",
-    ("--provider", "anthropic", "--model", "claude-opus-4-5", "-p", assistants.TASK),
-    lambda line: Call("bash", {"command": line}),
-    {"ANTHROPIC_API_KEY": "none"},
-)
-PI_OPENAI = replace(
-    PI,
-    arguments=("--provider", "openai", "--model", "gpt-5.1-codex", "-p", assistants.TASK),
-    environ={"OPENAI_API_KEY": "none"},
-)
 COPIED = {
     "claude": lambda id: ("--resume", id),
     "codex": lambda id: ("exec", "resume", id),

@@ -11,6 +11,7 @@ import pytest
 from profiles import sample_cases, size
 from rounds import WIRE, Step
 
+import autoprune.economics as economics
 from autoprune import AgenticConversationPruner
 from autoprune.economics import LISTS, Invoice, Pauses, Prices, Tier
 from autoprune.errors import SettingsError
@@ -238,9 +239,13 @@ def play(
     stores: bool = True,
     told: bool = True,
     thinking: int = 0,
+    charged: Prices | None = None,
     **options: Any,
 ) -> Live:
-    """Play a session with a cache that loses everything after a pause, and before the requests in `lost`."""
+    """Play a session with a cache that loses everything after a pause, and before the requests in `lost`.
+
+    The provider has the prices that are `charged`, by default those that pruning decides by.
+    """
     pruner, strategy = AgenticConversationPruner(HUGE), Watched(prices=prices, **options)
     gone = [*lost, *(at for at, pause in known.pauses.items() if pause > prices.life)]
     providers = [Provider(gone, stores=stores, thinking=thinking) for _ in range(2)]
@@ -250,8 +255,8 @@ def play(
         sent = pruner.prune(known.messages[:at], strategy, pauses=known.pauses, invoices=invoices).conversation
         bills = strategy.walks[-1]._bills
         found.expected.append((bills.pruned, bills.unpruned) if bills else (0.0, 0.0))
-        invoice = providers[0].answer(sent, at, prices)
-        providers[1].answer(known.messages[:at], at, prices)
+        invoice = providers[0].answer(sent, at, charged or prices)
+        providers[1].answer(known.messages[:at], at, charged or prices)
         if told and at != known.requests[-1]:
             invoices[known.requests[known.requests.index(at) + 1]] = invoice
         found.prompts.append(sent)
@@ -298,6 +303,18 @@ def test_no_session_is_dearer_if_answers_have_thinking_that_is_not_counted():
     for seed in range(size(4)):
         found = play(session(seed), PRICES["free writes"], [], thinking=4_000, patience=0.2)
         assert found.worst <= 1.0000001
+
+
+def test_no_session_is_dearer_if_no_price_of_a_cached_token_is_listed_and_the_provider_has_one():
+    listed, charged = Prices(1, 1, 4, input_price=1e-6), Prices(1, 0.1, 4)
+    told, untold = (play(session(2), listed, [], charged=charged, told=each) for each in (True, False))
+    assert told.worst <= 1.0000001 < untold.worst
+
+
+def test_prices_that_were_given_are_not_replaced_by_assumed_ones():
+    for given in ("no-cache", (1.0, 1.0), "claude-sonnet-4-5"):
+        known = economics.prices(given)
+        assert known.with_reads is known
 
 
 def test_invoices_of_another_type_are_an_error():

@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +86,18 @@ OPENCODE_RUN = Assistant(
     {"OPENCODE_DISABLE_MODELS_FETCH": "1"},
     {".config/opencode/opencode.json": OPENCODE},
     thoughts=0,  # Chat Completions have none
+)
+
+PI = Assistant(
+    "pi",
+    ("--provider", "anthropic", "--model", "claude-opus-4-5", "-p", TASK),
+    lambda line: Call("bash", {"command": line}),
+    {"ANTHROPIC_API_KEY": "none"},
+)
+PI_OPENAI = replace(
+    PI,
+    arguments=("--provider", "openai", "--model", "gpt-5.1-codex", "-p", TASK),
+    environ={"OPENAI_API_KEY": "none"},
 )
 
 

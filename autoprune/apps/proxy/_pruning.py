@@ -356,6 +356,7 @@ class Work:
         prune = self._open.pop(number)
         known, report, sent = prune.conversation, prune.result.report, prune.result.sent
         cleared = tuple(self._newly_cleared(prune.result, known))
+        listed = prices(None, prune.model, prune.life)
         known.counted, known.is_edited = sent.tokens, bool(cleared)
         self._conversations.keep(known)
         return Account(
@@ -366,7 +367,7 @@ class Work:
             before=report.tokens_before,
             after=report.tokens_after,
             sent=sent,
-            prices=prices(None, prune.model, prune.life),
+            prices=listed.with_reads if known.past.has_reads else listed,
             cleared=cleared,
             decisions=(*report.decisions, *filter(None, (report.mark_note,))),
             life_from=prune.life_from,

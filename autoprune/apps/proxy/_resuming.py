@@ -62,6 +62,11 @@ class Past:
         if invoice := Invoice.from_usage(usage):
             self._answered = messages or self._asked, invoice
 
+    @property
+    def has_reads(self) -> bool:
+        """Whether the provider has read from its cache."""
+        return any(each.read for each in (*self.invoices.values(), *(self._answered or ())[1:]))
+
     def is_continued_by(self, messages: Sequence[object]) -> bool:
         """Whether the model has answered at most once since the last request."""
         new = [is_from_model(each) for each in messages[self._asked :]]

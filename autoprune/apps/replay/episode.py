@@ -64,6 +64,7 @@ def billings(
     lives = tuple(_lives(recording.requests)) if life is None else (life,) * len(recording.requests)
     observed = observed_life(recording.requests) if life is None else 0.0
     has_cache = not _has_no_cache(recording.requests)
+    has_reads = any(each.usage and each.usage.cached for each in recording.requests)
     # A model is priced once for each cache life.
     prices_by_model: dict[tuple[str, float | None], Prices] = {}
     billed_requests: list[Billing] = []
@@ -73,6 +74,7 @@ def billings(
         named = request.model or named
         if (named, alive) not in prices_by_model:
             listed = prices(None, named, alive)
+            listed = listed.with_reads if has_reads else listed
             listed = replace(listed, life=max(listed.life, observed))
             prices_by_model[named, alive] = listed if has_cache else replace(listed, read=1.0, write=1.0)
         usage = request.usage
@@ -80,8 +82,7 @@ def billings(
         answer = usage.output if usage and 2 * usage.output >= counted else counted
         billed_requests.append(Billing(prices_by_model[named, alive], answer, *_hit(usage, last)))
         last = usage or last
-    says_nothing = has_cache and not any(each.usage and each.usage.cached for each in recording.requests)
-    if life is not None or says_nothing:
+    if life is not None or (has_cache and not has_reads):
         return tuple(Billing(each.prices, each.answer) for each in billed_requests)
     return tuple(billed_requests)
 
