@@ -19,13 +19,14 @@ import long_session
 import pytest
 import real_assistants as assistants
 from reading_tasks import Comparing, document, strings
-from real_assistants import CODEX, GEMINI_CLI, OPENCODE_RUN, PI, PI_OPENAI, Assistant
+from real_assistants import CODEX, GEMINI, GEMINI_CLI, OPENCODE, OPENCODE_RUN, PI, PI_OPENAI, Assistant
 from strict_provider.caching import marks
 from strict_provider.counting import tokens
 from strict_provider.exchange import Request
 from strict_provider.scripts import Call, Turn
 from strict_provider.server import Provider, serve
 
+from autoprune.apps.cli.mcp_server import DEFINITIONS
 from autoprune.conversation.archive import Directory
 
 BOUND, UNBOUND = assistants.claude("claude-opus-5-5"), assistants.claude("claude-sonnet-4-5")
@@ -89,14 +90,51 @@ def test_an_assistant_recalls_a_note_in_its_shell(assistant: Assistant, prefix: 
     play_a_recall(assistant, assistant.tool, prefix, tmp_path)
 
 
-def test_claude_code_recalls_a_note_by_the_tool_of_autoprune_mcp(prefix: Path, tmp_path: Path):
+SERVER = (sys.executable, "-m", "autoprune", "mcp")
+
+
+def with_mcp(assistant: Assistant) -> Assistant:
+    """The assistant with the server `autoprune mcp`, set as its vendor documents it."""
+    command, *arguments = SERVER
+    local: dict[str, Any] = {"command": command, "args": arguments}
+    if assistant is CODEX:
+        # Codex waits for a server only up to its first request.
+        value = f"{{command={json.dumps(command)}, args={json.dumps(arguments)}, required=true}}"
+        env = f"mcp_servers.autoprune.env.PYTHONPATH={json.dumps(str(assistants.ROOT))}"
+        first, *others = CODEX.arguments
+        return replace(CODEX, arguments=(first, "-c", f"mcp_servers.autoprune={value}", "-c", env, *others))
+    if assistant is GEMINI_CLI:
+        return replace(assistant, files={".gemini/settings.json": {**GEMINI, "mcpServers": {"autoprune": local}}})
+    if assistant is OPENCODE_RUN:
+        server = {"type": "local", "command": SERVER}
+        return replace(assistant, files={".config/opencode/opencode.json": {**OPENCODE, "mcp": {"autoprune": server}}})
+    config = json.dumps({"mcpServers": {"autoprune": {**local, "alwaysLoad": True}}})
+    return replace(
+        assistant, arguments=(*assistant.arguments, "--mcp-config", config, "--allowedTools", "Bash", "mcp__autoprune")
+    )
+
+
+@pytest.mark.parametrize(
+    ("assistant", "tool"),
+    [
+        (BOUND, Call("mcp__autoprune__recall", {})),
+        (CODEX, Call("recall", {}, namespace="mcp__autoprune")),
+        (GEMINI_CLI, Call("mcp_autoprune_recall", {})),
+        (OPENCODE_RUN, Call("autoprune_recall", {})),
+    ],
+    ids=["claude", "codex", "gemini", "opencode"],
+)
+def test_an_assistant_recalls_a_note_by_the_tool_of_autoprune_mcp(
+    assistant: Assistant, tool: Call, prefix: Path, tmp_path: Path
+):
     pytest.importorskip("mcp")
-    server = {"command": sys.executable, "args": ["-m", "autoprune", "mcp"], "alwaysLoad": True}
-    arguments = ("--mcp-config", json.dumps({"mcpServers": {"autoprune": server}}), "--allowedTools")
-    tools = ["mcp__autoprune__recall", "mcp__autoprune__search"]
-    assistant = replace(BOUND, arguments=(*BOUND.arguments, *arguments, "Bash", *tools))
-    body = play_a_recall(assistant, lambda line: Call(tools[0], {"id": line.rpartition(" ")[2]}), prefix, tmp_path)
-    assert [each["name"] for each in body["tools"] if "autoprune" in each["name"]] == tools
+
+    def recall(line: str) -> Call:
+        return replace(tool, arguments={"id": line.rpartition(" ")[2]})
+
+    body = play_a_recall(with_mcp(assistant), recall, prefix, tmp_path)
+    text = json.dumps(body["tools"])
+    assert [text.count(each["description"][:40]) for each in DEFINITIONS] == [1, 1]
 
 
 def play_a_recall(assistant: Assistant, recall: Callable[[str], Call], prefix: Path, tmp_path: Path) -> dict[str, Any]:
@@ -276,6 +314,7 @@ def test_files_that_claude_code_compares_are_in_view_together(kind: str, prefix:
         pytest.param("codex", True, marks=pytest.mark.full),  # it keeps the user's messages
         pytest.param("gemini", False, marks=pytest.mark.full),
         pytest.param("opencode", False, marks=pytest.mark.full),
+        pytest.param("pi", False, marks=pytest.mark.full),
     ],
 )
 def test_an_assistant_behind_run_does_not_compact_a_session_that_it_compacts_directly(
@@ -289,7 +328,8 @@ def test_an_assistant_behind_run_does_not_compact_a_session_that_it_compacts_dir
 
     sessions = (direct, through, off)
     assert [(each.done.returncode, each.read) for each in sessions] == [(0, long_session.FILES)] * 3, off.done.stderr
-    assert [each.provider.refusals for each in sessions] == [[], [], []]
+    # In the middle of a turn, pi compacts only after the provider has refused a prompt.
+    assert [len(each.provider.refusals) for each in sessions] == [name == "pi", 0, 0]
     assert [each.compactions > 0 for each in sessions] == [True, False, False]
     assert [each.has_fact for each in sessions] == [keeps, True, True]
 

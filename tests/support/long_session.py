@@ -14,7 +14,7 @@ from typing import Any
 
 import real_assistants as assistants
 from reading_tasks import KINDS, strings
-from real_assistants import CODEX, END, GEMINI, GEMINI_CLI, OPENCODE, OPENCODE_RUN, TASK, Assistant
+from real_assistants import CODEX, END, GEMINI, GEMINI_CLI, OPENCODE, OPENCODE_RUN, PI, TASK, Assistant
 from strict_provider.counting import tokens
 from strict_provider.exchange import RefusalError, Request
 from strict_provider.scripts import Call, Turn
@@ -28,7 +28,13 @@ FILES, FILE_TOKENS = 50, 5_800
 READ = ("log", "csv", "markdown", "access log", "json rows")
 FACT = "Amber Kestrel"
 # What a request for a summary says: in its last message, or in the system prompt (Gemini CLI).
-INSTRUCTIONS = ("create a detailed summary of", "CONTEXT CHECKPOINT COMPACTION", "<state_snapshot>", "anchored summary")
+INSTRUCTIONS = (
+    "create a detailed summary of",
+    "CONTEXT CHECKPOINT COMPACTION",
+    "<state_snapshot>",
+    "anchored summary",
+    "PREFIX of a turn that was too large to keep",
+)
 SUMMARY = "<summary>\n<state_snapshot>\n{}\n</state_snapshot>\n</summary>"
 # Gemini CLI only compacts in front of a message of the user, so a hook speaks for the user until all is read.
 GO_ON = f"""test $(wc -l < done.txt) -ge {FILES} || echo '{{"decision": "block", "reason": "Go on."}}'"""
@@ -91,7 +97,24 @@ def opencode(url: str) -> Case:
     return Case(given, with_settings(given, {"OPENCODE_DISABLE_AUTOCOMPACT": "1"}), "gpt-5.1", 192_000)
 
 
-CASES: dict[str, Callable[[str], Case]] = {"claude": claude, "codex": codex, "gemini": gemini, "opencode": opencode}
+def pi(url: str) -> Case:
+    """The assistant pi with Anthropic's API. In the middle of a turn it compacts only after a refusal."""
+
+    def told(compacts: bool) -> Assistant:
+        settings = {"compaction": {"enabled": compacts}}
+        models = {"providers": {"anthropic": {"baseUrl": url}}}
+        return with_settings(replace(PI, files={".pi/agent/settings.json": settings, ".pi/agent/models.json": models}))
+
+    return Case(told(compacts=True), told(compacts=False), "claude-opus-4-5", 183_616)
+
+
+CASES: dict[str, Callable[[str], Case]] = {
+    "claude": claude,
+    "codex": codex,
+    "gemini": gemini,
+    "opencode": opencode,
+    "pi": pi,
+}
 
 
 def with_settings(assistant: Assistant, environ: dict[str, str] | None = None) -> Assistant:

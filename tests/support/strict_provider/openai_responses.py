@@ -116,7 +116,8 @@ def output_items(turn: Turn, origin: str, prefix: str) -> list[Json]:
     for index, call in enumerate(turn.calls):
         mark = digest(origin, index)
         asked = {"call_id": f"call_{mark[:24]}", "name": call.name, "arguments": json.dumps(call.arguments)}
-        items.append({"id": f"fc_{mark}", "type": "function_call", "status": "completed", **asked})
+        of = {"namespace": call.namespace} if call.namespace else {}
+        items.append({"id": f"fc_{mark}", "type": "function_call", "status": "completed", **asked, **of})
     return items
 
 

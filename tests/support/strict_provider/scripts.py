@@ -19,11 +19,15 @@ WORDS = (
 
 @dataclass(frozen=True)
 class Call:
-    """A tool call. An `id` is used as it is by OpenAI chat alone, where local servers use one again and again."""
+    """A tool call. An `id` is used as it is by OpenAI chat alone, where local servers use one again and again.
+
+    The `namespace` of a tool is said by OpenAI's Responses alone.
+    """
 
     name: str
     arguments: dict[str, Any]
     id: str | None = None
+    namespace: str = ""
 
 
 @dataclass(frozen=True)
