@@ -130,6 +130,12 @@ def test_no_cache_is_assumed_where_the_log_counts_none():
     assert of(*none[:2], Usage(171)).prices.write == 1.25
 
 
+def test_a_cache_is_assumed_to_have_a_price_where_the_log_counts_reads_and_the_list_has_none():
+    for cached, read in ((0, 1.0), (5, 0.1)):
+        requests = (Request(at, 10.0, model="codestral", usage=Usage(113, cached)) for at in (1, 3, 5))
+        assert episode(recording(*requests), "small", in_words).prices.read == read
+
+
 @each_row(("output", "expected"), [(400, 400), (4, 4), (1, 6), (0, 6)])
 def test_an_answers_tokens_are_recorded_ones_unless_these_are_too_few(output: int, expected: int):
     known = of(Usage(5, 0, 0, output), Usage(113, 5, 0, output), None)

@@ -27,11 +27,12 @@ def test_each_request_is_priced_by_its_model_and_its_cache(tmp_path: Path):
         answer(11, input_tokens=MILLION, output_tokens=100_000),
         answer(12, cache_read_input_tokens=MILLION),
         answer(13, "claude-opus-4-5", cache_creation_input_tokens=MILLION),
+        answer(14, "codestral", cache_read_input_tokens=MILLION),  # the list has no price for these
     )
     (found,) = sum_spending(read_spending([path], ReplayArgs()))
-    assert found.dollars == pytest.approx(2 * 3 + 1.5 * 1.5 + 2 * 0.3 + 6.25)
-    assert (found.agent, found.project, found.sessions, found.requests) == ("claude-code", "shop", 1, 3)
-    assert (found.prompt, found.cached, found.unpriced) == (3 * MILLION, MILLION, 0)
+    assert found.dollars == pytest.approx(2 * 3 + 1.5 * 1.5 + 2 * 0.3 + 6.25 + 0.1 * 0.3)
+    assert (found.agent, found.project, found.sessions, found.requests) == ("claude-code", "shop", 1, 4)
+    assert (found.prompt, found.cached, found.unpriced) == (4 * MILLION, 2 * MILLION, 0)
 
 
 def test_what_a_higher_tier_cost_and_what_a_log_lacks_is_counted(tmp_path: Path):

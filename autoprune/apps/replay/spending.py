@@ -100,6 +100,7 @@ def _charges(recording: Recording, args: ReplayArgs) -> Iterable[Charge]:
             continue
         identity = (request.time, request.model, usage) if request.time else None
         at = _prices(request.model or args.model or "", life if args.cache_life is None else args.cache_life)
+        at = at.with_reads if usage.cached else at
         dollars = _dollars(usage, at)
         is_low = usage.cost is None and _lacks_output(usage, recording, request)
         extra = (dollars or 0.0) - (_dollars(usage, replace(at, tiers=())) or 0.0) if at.tiers else 0.0
