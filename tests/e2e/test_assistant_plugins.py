@@ -2,8 +2,10 @@
 
 import json
 import shutil
+import signal
 import sqlite3
 import subprocess
+import time
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -35,14 +37,17 @@ class Program:
     plugin: str
     place: str
 
-    def run(self, folder: Path, prefix: Path, provider: Provider, proxy: str) -> "subprocess.CompletedProcess[str]":
-        """Let it do its work with the plugin, and without `autoprune run`."""
+    def install(self, folder: Path, provider: Provider, proxy: str) -> Assistant:
+        """Install the plugin in the home, and return the assistant that uses it."""
         target = folder / "home" / self.place
         target.parent.mkdir(parents=True)
         shutil.copy(PLUGINS / self.plugin, target)
         files = json.loads(json.dumps(self.assistant.files).replace("PROVIDER", provider.url))
-        environ = {**self.assistant.environ, "AUTOPRUNE_PROXY": proxy}
-        return assistants.run(replace(self.assistant, files=files, environ=environ), folder, prefix, None)
+        return replace(self.assistant, files=files, environ={**self.assistant.environ, "AUTOPRUNE_PROXY": proxy})
+
+    def run(self, folder: Path, prefix: Path, provider: Provider, proxy: str) -> "subprocess.CompletedProcess[str]":
+        """Let it do its work with the plugin, and without `autoprune run`."""
+        return assistants.run(self.install(folder, provider, proxy), folder, prefix, None)
 
 
 def with_pi(api: str, model: str, path: str = "", thoughts: int = 32) -> Program:
@@ -119,6 +124,47 @@ def test_a_plugin_has_results_cleared_in_requests_only(program: Program, prefix:
     assert all(before <= after for before, after in pairwise(cleared))
     assert all(after[: len(before)] == before for before, after in pairwise(map(words, bodies)))
     assert all(json.dumps(note)[1:-1] in stored(tmp_path / "home") for note in NOTES)
+
+
+CONTINUED = {
+    "opencode": ("run", "--continue", *OPENCODE_RUN.arguments[1:]),
+    "pi": ("--continue", *PI.assistant.arguments),
+}
+
+
+@pytest.mark.parametrize("program", [PI, WITH_OPENCODE], ids=["pi", "opencode"])
+def test_a_session_that_the_user_interrupts_in_a_call_goes_on(program: Program, prefix: Path, tmp_path: Path):
+    turns = assistants.script(program.assistant)
+    waiting = Turn(calls=(program.assistant.tool("touch waiting && sleep 60"),))
+    with serve([*turns[:STOPPED_AT], waiting, *turns[-5:]]) as provider:
+        provider.play.is_aside = assistants.is_aside
+        with running(Settings(NOWHERE, safe_zone=assistants.SAFE_ZONE)) as proxy:
+            assistant = program.install(tmp_path, provider, proxy.url)
+            interrupt(assistant, tmp_path, prefix)
+            again = replace(assistant, arguments=CONTINUED[assistant.name])
+            done = assistants.run(again, tmp_path, prefix, None)
+    assert (done.returncode, provider.refusals) == (0, []), done.stderr
+    bodies = main_bodies(provider)
+    assert len(bodies) == STOPPED_AT + 1 + 5
+    (session,) = proxy.sessions
+    assert session.requests == len(bodies)
+    assert len(session.cleared) > STOPPED_AT / 2
+
+
+def interrupt(assistant: Assistant, folder: Path, prefix: Path) -> None:
+    """Run an assistant until it waits for a command, and press Ctrl-C."""
+    place = assistants.project(folder, assistant, assistants.notes())
+    environ = assistants.environment(folder, assistant, prefix)
+    with subprocess.Popen(
+        [assistant.name, *assistant.arguments],
+        cwd=place,
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+    ) as process:
+        while not (place / "waiting").exists():
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
 
 
 @pytest.mark.parametrize(("model", "clears"), [("claude-sonnet-4-5", True), ("claude-opus-5-5", False)])
