@@ -106,6 +106,18 @@ def test_a_copy_is_priced_written_beside_the_session_and_resumed(project: Path, 
     assert "Read /notes/" in CliRunner().invoke(app, ["recall", "--search", "advice"]).stdout
 
 
+def test_a_session_is_copied_once_until_the_copy_is_continued(project: Path, tmp_path: Path):
+    commands = [resume("claude", OLD, "--print").stdout for _ in range(2)]
+    assert commands[0] == commands[1]
+    (copy,) = copies(tmp_path)
+    continued = copy.read_text(encoding="utf-8") + "{}\n"
+    copy.write_text(continued, encoding="utf-8")
+    assert resume("claude", OLD, "--print").stdout not in commands
+    assert len(copies(tmp_path)) == 2
+    assert copy.read_text(encoding="utf-8") == continued
+    assert resume("claude", OLD, "--print", "--no-archive").stdout not in commands
+
+
 def test_a_dry_run_writes_only_the_receipt_which_holds_no_text(project: Path, tmp_path: Path):
     done = resume("claude", OLD, "--dry-run", "--receipt", "receipt.json")
     assert (done.exit_code, done.stdout) == (0, "")

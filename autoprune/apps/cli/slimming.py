@@ -5,9 +5,10 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from autoprune.apps.cli.input_output import replace_private
 from autoprune.apps.cli.resumed import FirstRequest, prune_resumed
@@ -114,17 +115,34 @@ def slim_session(client: Client, file: Path, text: str, age: float, *, has_ids: 
     result, first = prune_resumed(found, age, STRATEGY, payloads if has_ids else None)
     if not first.is_cheaper:
         raise SessionError("little of the session can be cleared, so a copy would not be cheaper")
-    id, old = str(uuid4()), SESSION_ID.search(file.stem)
-    changes = Changes(id, dict(_cleared(result)), first.tokens[1] - first.tokens[0])
-    try:
-        copy = slim_copy(text, client.agent, changes)
-    except RecursionError as error:
-        raise SessionError(f"{file} is nested too deeply: {error}") from error
-    path = file.with_name(f"{file.stem.removesuffix(old[0]) if old else ''}{id}{file.suffix}")
+    cleared, saved = dict(_cleared(result)), first.tokens[1] - first.tokens[0]
+    # The same session has the same copy, so that it is written once, unless that has been continued since.
+    digest = sha256(f"{has_ids} {text}".encode("utf-8", "surrogatepass")).digest()
+    for id in (str(UUID(bytes=digest[:16], version=4)), str(uuid4())):
+        path, changes = _place_of_copy(file, id), Changes(id, cleared, saved)
+        try:
+            copy = slim_copy(text, client.agent, changes)
+        except RecursionError as error:
+            raise SessionError(f"{file} is nested too deeply: {error}") from error
+        if _may_hold(path, copy):
+            break
     if recordings(copy, str(path))[-1][-1].messages != result.conversation:
         raise SessionError(f"{file} cannot be copied without a loss")
     used, kept = _evidence(found, result)
     return SlimSession(file, path, copy, changes, age, first, result, payloads, used, kept)
+
+
+def _place_of_copy(file: Path, id: str) -> Path:
+    old = SESSION_ID.search(file.stem)
+    return file.with_name(f"{file.stem.removesuffix(old[0]) if old else ''}{id}{file.suffix}")
+
+
+def _may_hold(path: Path, text: str) -> bool:
+    """Whether there is no file yet, or only the same copy."""
+    try:
+        return path.read_bytes() == text.encode("utf-8", "replace")
+    except OSError as error:
+        return isinstance(error, FileNotFoundError)
 
 
 def _cleared(result: Result[Any]) -> Iterator[tuple[str, object]]:
