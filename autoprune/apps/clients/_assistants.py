@@ -176,7 +176,7 @@ QWEN = Client(
     title="Qwen Code",
     install="npm install -g @qwen-code/qwen-code",
     route=route_qwen,
-    tried="0.15.10",
+    tried="0.24.4",
 )
 
 
