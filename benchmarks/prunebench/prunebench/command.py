@@ -32,6 +32,7 @@ from rich.table import Table
 from rich.text import Text
 
 from prunebench.figures import (
+    OURS,
     POLICY_NAMES,
     PRICE_LISTS,
     CorpusFigures,
@@ -92,8 +93,8 @@ def bench_policies(
         typer.Option(
             metavar="POLICY",
             help="Replay this policy; may be repeated: a name, perhaps with parameters, as complexity_trap(keep=5), or "
-            "your own, as mine.py:Mine, or the URL of a tool's /v1/compress. Default: all policies of other tools, and "
-            "cache_aware and low_water.",
+            "your own, as mine.py:Mine, or the URL of a tool's /v1/compress. Default: all policies of other tools, "
+            f"{', '.join(OURS)}.",
         ),
     ] = None,
     price: Annotated[
