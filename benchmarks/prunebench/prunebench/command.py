@@ -6,6 +6,7 @@ It replays like `autoprune replay`: each policy once, and each strategy that dec
 
 import json
 import os
+import re
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -56,6 +57,7 @@ UNSEEN, UNCHECKED, OUTDATED, IDLE = "*", "†", "§", "○"
 BILLS = ("bill", "no re-reads", "worst", "breaks", "code", "edits", "facts")
 KEPT: Mapping[str, Atoms] = {"code": Atoms.CODE, "edits": Atoms.EDITS, "facts": Atoms.FACTS}
 PROTECTED = {ProtectedKind.WORDS: "words", ProtectedKind.FAILURE: "failure", ProtectedKind.FILES: "files"}
+OF_URL = re.compile(r"compress_endpoint\(url='(.*)'\)")
 NAME_WIDTH = 26  # columns; longer names continue on the next line
 LEGEND = f"""\
 bill      cost as a share of the cost without pruning, with its 95% confidence
@@ -161,7 +163,7 @@ def bench_policies(
 
 def named(policy: str) -> str:
     """Return a policy by its name: a URL is a parameter of the one that asks it."""
-    return f"compress_endpoint(url={policy!r})" if is_url(policy) else policy
+    return f"compress_endpoint(url={policy!r})" if is_url(policy) else policy  # as OF_URL reads it
 
 
 def is_url(policy: str) -> bool:
@@ -272,7 +274,8 @@ def marked(name: str) -> str:
     """Return the name of a policy with its marks, which the legend explains."""
     known = published(name)
     if known is None:
-        return printable(name)
+        asked = OF_URL.fullmatch(name)
+        return printable(asked[1] if asked else name)
     marks = ((UNSEEN, known.is_arrival), (UNCHECKED, not known.checked), (OUTDATED, known.outdated))
     return printable(name) + "".join(mark for mark, holds in marks if holds)
 

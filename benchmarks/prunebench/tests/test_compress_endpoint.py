@@ -128,4 +128,7 @@ def test_a_url_is_a_policy_of_the_command_which_asks_the_tool_in_each_run(tmp_pa
             rows = {row["policy"]: row for row in json.loads(done.stdout)["corpora"][0]["bills"]["anthropic"]}
             bills.append(rows[f"compress_endpoint(url='{url}')"]["bill"][0])
             texts.clear()
+        table = run_text(str(tmp_path), "--policy", url, "--prices", "anthropic", "--jobs", "1").stdout
     assert bills[0] < bills[1] == 1
+    assert url[:26] in table
+    assert "compress_endpoint" not in table
