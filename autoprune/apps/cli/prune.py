@@ -43,17 +43,11 @@ def prune_session(
     force: Annotated[
         bool,
         typer.Option(
-            "--force",
-            metavar=options.FLAG,
-            help="Overwrite even an agent's own session file, and any file even if the archive failed.",
+            "--force", help="Overwrite even an agent's own session file, and any file even if the archive failed."
         ),
     ] = False,
-    explain: Annotated[
-        bool, typer.Option("--explain", metavar=options.FLAG, help="Print a table of what was done and why.")
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", metavar=options.FLAG, help="Do not write the conversation.")
-    ] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Print a table of what was done and why.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Do not write the conversation.")] = False,
     as_json: options.AsJson = False,
     model: options.Model = None,
     provider: options.Provider = None,
@@ -66,14 +60,9 @@ def prune_session(
     reader: options.Reader = None,
     skip_broken: options.SkipBroken = False,
     validate: Annotated[
-        bool,
-        typer.Option(
-            "--validate", metavar=options.FLAG, help="Fail if the provider would refuse the pruned conversation."
-        ),
+        bool, typer.Option("--validate", help="Fail if the provider would refuse the pruned conversation.")
     ] = False,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", metavar=options.FLAG, help="Print the log line of the prune.")
-    ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Print the log line of the prune.")] = False,
 ) -> None:
     """Prune a session.
 

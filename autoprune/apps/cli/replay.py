@@ -149,10 +149,7 @@ def replay_sessions(
         ),
     ] = None,
     texts: Annotated[
-        bool,
-        typer.Option(
-            "--texts", metavar=options.FLAG, help="Include texts of results in the page. They may contain secrets."
-        ),
+        bool, typer.Option("--texts", help="Include texts of results in the page. They may contain secrets.")
     ] = False,
     as_json: options.AsJson = False,
     jobs: replaying.Jobs = None,

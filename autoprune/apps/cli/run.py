@@ -113,16 +113,10 @@ def run_assistant(
     tier: Tier = None,
     holdout: Holdout = 0.0,
     no_archive: Annotated[
-        bool,
-        typer.Option(
-            "--no-archive", metavar=options.FLAG, help="Keep no cleared results on disk; placeholders have no ids then."
-        ),
+        bool, typer.Option("--no-archive", help="Keep no cleared results on disk; placeholders have no ids then.")
     ] = False,
     only_print: Annotated[
-        bool,
-        typer.Option(
-            "--print", metavar=options.FLAG, help="Print the commands that do the same by hand; start nothing."
-        ),
+        bool, typer.Option("--print", help="Print the commands that do the same by hand; start nothing.")
     ] = False,
 ) -> None:
     """Run an assistant with its conversations pruned.
