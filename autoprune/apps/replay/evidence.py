@@ -118,7 +118,7 @@ def _words_outside_results(transcript: Transcript, message: int) -> Iterator[str
     yield from entry.texts
     for call in entry.calls:
         call_arguments = arguments(call)
-        said = "\n".join(strings(dict(call_arguments))) if call_arguments else str(call.arguments)
+        said = "\n".join(strings(call_arguments)) if call_arguments else str(call.arguments)
         yield said
         if counted := "\n".join(numbers(call_arguments)):
             yield counted

@@ -162,7 +162,7 @@ class _VisibleEvidence:
         number = self._numbers.get(id(message))
         if number is None:
             entry = self._parser.read(message, 0)
-            written = ("\n".join(strings(dict(arguments(call)))) for call in entry.calls)
+            written = ("\n".join(strings(arguments(call))) for call in entry.calls)
             said = [*entry.texts, *written, *(result.text for result in entry.results)]
             number = self._numbers[id(message)] = len(self._texts)
             self._texts.append((message, Text("\n".join(said))))
