@@ -136,30 +136,26 @@ def sources(recording: Recording, *, model: str | None, life: float | None, used
 
 
 def recorded_cost(requests: Sequence[Request], known: Sequence[Billing]) -> float | None:
-    """Compute the dollars of the recorded requests from their usage; None if usage or a price is unknown.
-
-    A cost that the log states takes precedence over the cost of its tokens.
-    """
+    """Compute the dollars of the recorded requests from their usage; None if usage or a price is unknown."""
     total = 0.0
     for request, billing in zip(requests, known, strict=True):
-        usage = request.usage
-        if usage is None:
+        cost = usage_dollars(request.usage, billing.prices, billing.answer) if request.usage else None
+        if cost is None:
             return None
-        if usage.cost is not None:
-            total += usage.cost
-        elif billing.prices.input_price is None:
-            return None
-        else:
-            total += usage_cost(usage, billing.prices, billing.answer) * billing.prices.input_price
+        total += cost
     return total if requests else None
 
 
-def usage_cost(usage: Usage, at: Prices, answer: int) -> float:
-    """Compute the cost of recorded prompt tokens and of an answer of `answer` tokens, in input tokens."""
+def usage_dollars(usage: Usage, at: Prices, answer: int) -> float | None:
+    """Return the cost that the log states, or else that of the prompt and of `answer` tokens; None without a price."""
+    if usage.cost is not None:
+        return usage.cost
+    if at.input_price is None:
+        return None
     fresh = max(0, usage.prompt - usage.cached - usage.written)
     tier = at.tier(usage.prompt)
     prompt = at.read * usage.cached + at.write * usage.written + fresh
-    return tier.prompt * prompt + tier.answer * at.output * answer
+    return at.input_price * (tier.prompt * prompt + tier.answer * at.output * answer)
 
 
 LEAST_REQUESTS = 20  # shorter recordings say little about a strategy

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from autoprune.apps.replay.corpus import Engine, Failed, Task, one_by_one
-from autoprune.apps.replay.episode import longest, usage_cost
+from autoprune.apps.replay.episode import longest, usage_dollars
 from autoprune.apps.replay.episode_figures import Figures
 from autoprune.apps.replay.policies import NO_PRUNING
 from autoprune.apps.replay.rows import Interval, interval, sums_by_project
@@ -100,9 +100,10 @@ def _charges(recording: Recording, args: ReplayArgs) -> Iterable[Charge]:
             continue
         identity = (request.time, request.model, usage) if request.time else None
         at = _prices(request.model or args.model or "", life if args.cache_life is None else args.cache_life)
-        dollars = _dollars(usage, at)
+        dollars = usage_dollars(usage, at, usage.output)
         is_low = usage.cost is None and _lacks_output(usage, recording, request)
-        extra = (dollars or 0.0) - (_dollars(usage, replace(at, tiers=())) or 0.0) if at.tiers else 0.0
+        flat = usage_dollars(usage, replace(at, tiers=()), usage.output)
+        extra = (dollars or 0.0) - (flat or 0.0)
         yield Charge(dollars, usage.prompt, usage.cached, request.time, identity, is_low, extra)
 
 
@@ -110,13 +111,6 @@ def _lacks_output(usage: Usage, recording: Recording, request: Request) -> bool:
     """Whether the log counts fewer tokens than an answer of that length can have: some count only its first event."""
     answer = recording.messages[request.message] if request.message < len(recording.messages) else {}
     return usage.output * MOST_CHARACTERS < len(compact(answer))
-
-
-def _dollars(usage: Usage, at: Prices) -> float | None:
-    """Return the cost that the log states, or the cost of the tokens; None if the price of the model is unknown."""
-    if usage.cost is not None:
-        return usage.cost
-    return None if at.input_price is None else at.input_price * usage_cost(usage, at, usage.output)
 
 
 @lru_cache(maxsize=256)
