@@ -258,4 +258,4 @@ def _detail(detail: SessionDetail, ranked: Sequence[Ranked], name: str) -> dict[
         {**asdict(each), "label": rank.name, "prunes": each.strategy != NO_PRUNING}
         for rank, each in sorted(known, key=by_number)
     ]
-    return {**detail.to_dict(), "name": name, "outcomes": outcomes}
+    return {**asdict(detail), "name": name, "outcomes": outcomes}

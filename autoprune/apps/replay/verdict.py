@@ -118,15 +118,12 @@ class _Bills:
         costs = {each.episode: self._cost(each) for each in first}
         # Compare only episodes that both strategies have.
         both = [each for each in second if each.episode in costs]
-        more = self._shares(both, [self._cost(each) - costs[each.episode] for each in both])
+        pairs = ((self._cost(each) - costs[each.episode], self._unpruned[each.episode]) for each in both)
+        more = interval(sums_by_project(both, pairs))
         return more.low <= 0.0 <= more.high
 
     def _cost(self, each: Figures) -> float:
         return self._worth[each.episode] * each.bills[self._prices].with_rereads
-
-    def _shares(self, known: Sequence[Figures], bills: Sequence[float]) -> Interval:
-        unpruned = (self._unpruned[each.episode] for each in known)
-        return interval(sums_by_project(known, zip(bills, unpruned, strict=True)))
 
 
 def recommended(placed: Sequence[Standing]) -> Standing | None:
