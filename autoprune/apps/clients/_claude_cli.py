@@ -76,16 +76,10 @@ def claude_settings(user: User) -> tuple[dict[str, str], dict[str, Any]]:
 def _settings(user: User) -> list[dict[str, Any]]:
     """The settings of the user, of the project's files and of the option; each takes precedence over those before."""
     own = user.folder_of("CLAUDE_CONFIG_DIR", ".claude") / "settings.json"
-    files = (own, *(user.folder / ".claude" / name for name in PROJECT_FILES))
-    return [*map(user.json, files), _settings_option(user)]
-
-
-def _settings_option(user: User) -> dict[str, Any]:
-    """The settings that `--settings` gives, as JSON or in a file."""
-    given = user.option(OPTION)
-    if not given:
-        return {}
-    return parse_object(given, OPTION) if given.lstrip().startswith("{") else user.json(user.folder / given)
+    files = [user.json(each) for each in (own, *(user.folder / ".claude" / name for name in PROJECT_FILES))]
+    given = user.option(OPTION) or "{}"  # JSON, or the name of a file
+    option = parse_object(given, OPTION) if given.lstrip().startswith("{") else user.json(user.folder / given)
+    return [*files, option]
 
 
 def _check_trust(user: User, url: str | None) -> None:

@@ -67,13 +67,11 @@ class User:
         except tomllib.TOMLDecodeError as error:
             raise ClientError(f"{path} is not valid TOML: {error}") from error
 
-    def with_env_file(self, *paths: PurePath) -> "User":
-        """Add the variables of the first of these files that exists, except those that are set already."""
-        text = next((text for path in paths if (text := self.read(path)) is not None), "")
-        found = {
-            name: value.strip(value[:1]) if value[:1] in QUOTES else value for name, value in ASSIGNMENT.findall(text)
-        }
-        return replace(self, environ={**found, **self.environ})
+    def with_env_file(self, path: PurePath) -> "User":
+        """Add the variables of a file, if it exists, except those that are set already."""
+        found = ASSIGNMENT.findall(self.read(path) or "")
+        values = {name: value.strip(value[:1]) if value[:1] in QUOTES else value for name, value in found}
+        return replace(self, environ={**values, **self.environ})
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -105,7 +103,6 @@ class Route:
     environ: Mapping[str, str] = field(default_factory=dict)
     arguments: tuple[str, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
 
     def through(self, proxy: str, folder: str) -> "Route":
         """Replace the placeholders by the proxy's URL and the temporary folder."""
