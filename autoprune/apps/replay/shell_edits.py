@@ -42,6 +42,7 @@ CLOSING = {"{": "}", "(": ")", "[": "]", "<": ">"}
 SEARCHING = frozenset(("replace", "find", "rfind", "index", "rindex", "split", "partition", "startswith"))
 MATCHING = frozenset(("sub", "subn", "search", "match", "findall", "finditer", "compile"))
 WRITING = frozenset(("write_text", "write_bytes"))
+WRITE_MODE = re.compile(r"[wax]\+?[bt]?|r\+[bt]?")
 
 
 @dataclass(frozen=True)
@@ -76,12 +77,9 @@ def parse_script(script: str) -> tuple[list[tuple[str, ...]], list[Heredoc]]:
     """
     script, bodies = split_heredocs(script[:LONGEST].replace("\\\n", " "))
     commands = list(_commands(script))
-    return commands, [Heredoc(words, bodies[int(at)]) for words in commands for at in _heredocs(words, len(bodies))]
-
-
-def _heredocs(words: Sequence[str], count: int) -> Iterator[str]:
-    """Yield the numbers of the here-documents in the words of a command, including those in "$(cat <<EOF …)"."""
-    return (at for word in words for at in HEREDOC_PLACE.findall(word) if int(at) < count)
+    # The words of a command have the numbers of its here-documents, including those in "$(cat <<EOF …)".
+    places = ((words, int(at)) for words in commands for word in words for at in HEREDOC_PLACE.findall(word))
+    return commands, [Heredoc(words, bodies[at]) for words, at in places if at < len(bodies)]
 
 
 def _commands(script: str) -> Iterator[tuple[str, ...]]:
@@ -247,12 +245,11 @@ def _python_edits(source: str, *, must_change: bool) -> Iterator[str]:
     if tree is None:
         return
     constants = _constants(tree)
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    files = [file for call in calls for file in _changed_files(call, constants)]
-    if not files and not any(_is_writing(call) for call in calls):
-        return
-    texts = [text for node in ast.walk(tree) for text in _search_texts(node, constants)]
-    yield from _texts_or_names(texts, files if must_change else ())
+    written = [file for node in ast.walk(tree) if (file := _written_file(node))]
+    if written:
+        texts = [text for node in ast.walk(tree) for text in _search_texts(node, constants)]
+        files = [name for file in written for name in _strings(file, constants)]
+        yield from _texts_or_names(texts, files if must_change else ())
 
 
 def _tree(source: str) -> ast.AST | None:
@@ -308,22 +305,14 @@ def _search_texts(node: ast.AST, known: Mapping[str, list[str]]) -> list[str]:
     return []
 
 
-def _is_writing(call: ast.Call) -> bool:
-    match call:
-        case ast.Call(func=ast.Attribute(attr=name)) if name in WRITING:
-            return True
-        case ast.Call(func=ast.Name(id="open") | ast.Attribute(attr="open"), args=[*_, ast.Constant(value=str(mode))]):
-            return bool(re.fullmatch(r"[wax]\+?[bt]?|r\+[bt]?", mode))
-    return False
-
-
-def _changed_files(call: ast.Call, known: Mapping[str, list[str]]) -> list[str]:
-    """Return the files that a call writes to, by their names in the script."""
-    if not _is_writing(call):
-        return []
-    match call:
-        case ast.Call(func=ast.Attribute(value=owner, attr=name)) if name in WRITING or name == "open":
-            return _strings(owner, known)
-        case ast.Call(args=[path, *_]):
-            return _strings(path, known)
-    return []
+def _written_file(node: ast.AST) -> ast.expr | None:
+    """Return the file that an expression writes to, as it stands in the script; None if it writes to none."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=file, attr=name)) if name in WRITING:
+            return file
+        case (
+            ast.Call(func=ast.Attribute(value=file, attr="open"), args=[*_, ast.Constant(value=str(mode))])
+            | ast.Call(func=ast.Name(id="open"), args=[file, *_, ast.Constant(value=str(mode))])
+        ) if WRITE_MODE.fullmatch(mode):
+            return file
+    return None
