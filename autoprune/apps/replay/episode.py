@@ -67,6 +67,8 @@ def billings(
     # A model is priced once for each cache life.
     prices_by_model: dict[tuple[str, float | None], Prices] = {}
     billed_requests: list[Billing] = []
+    # A log that counts no cached tokens says nothing about hits, unless it shows that nothing was cached at all.
+    has_hits = life is None and (not has_cache or any(each.usage and each.usage.cached for each in recording.requests))
     last: Usage | None = None
     named = next((each.model for each in recording.requests if each.model), "") or model or ""
     for request, alive, counted in zip(recording.requests, lives, answers, strict=True):
@@ -78,11 +80,9 @@ def billings(
         usage = request.usage
         # Older logs record only the first event of an answer: see the top of this module.
         answer = usage.output if usage and 2 * usage.output >= counted else counted
-        billed_requests.append(Billing(prices_by_model[named, alive], answer, *_hit(usage, last)))
+        hit, read = _hit(usage, last) if has_hits else (None, 0)
+        billed_requests.append(Billing(prices_by_model[named, alive], answer, hit, read))
         last = usage or last
-    says_nothing = has_cache and not any(each.usage and each.usage.cached for each in recording.requests)
-    if life is not None or says_nothing:
-        return tuple(Billing(each.prices, each.answer) for each in billed_requests)
     return tuple(billed_requests)
 
 

@@ -26,6 +26,7 @@ from autoprune.apps.replay.page_strategies import (
     bill_section,
     legend,
     points,
+    terms,
     with_code,
 )
 from autoprune.apps.replay.rows import Interval
@@ -220,8 +221,7 @@ def _sessions(
 def _totals(found: Sequence[SessionFigures], whole: Overview, notes: Sequence[str]) -> Iterator[Markup]:
     """Yield what is known of all sessions together, and of the files that were skipped."""
     yield element("h3", "All of them together")
-    pairs = (element("div", element("dt", name), element("dd", value)) for name, value in overview_rows(whole))
-    yield element("dl", *pairs, class_="terms")
+    yield terms(dict(overview_rows(whole)))
     if skipped := [(each.path, why) for each in found if (why := why_skipped(each))]:
         lines = [concatenate((element("code", path), f": {why}")) for path, why in skipped]
         yield collapsible(

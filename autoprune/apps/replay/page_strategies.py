@@ -7,12 +7,11 @@ from typing import Any
 from autoprune.apps.frontend import Markup, collapsible, concatenate, element, escape_text, table
 from autoprune.apps.replay.atoms import Group
 from autoprune.apps.replay.evidence import PROTECTED_NAMES
-from autoprune.apps.replay.rows import FEW_ATOMS, Interval, Row, rounded
+from autoprune.apps.replay.rows import FEW_ATOMS, MAIN, Interval, Row, rounded
 from autoprune.apps.replay.verdict import Standing, count_noun, strategy_label
 from autoprune.economics import LISTS
 
 FEWEST_POINTS = 3  # a chart of fewer strategies says less than their table
-MAIN = (Group.CODE, Group.EDITS, Group.FACTS)  # columns of the first table, beside the bill
 OTHERS = "With a path and without `--strategy`, `autoprune replay` compares all strategies."
 MAIN_TERMS = {
     "bill": "the cost of all prompts and answers as a share of no pruning, including re-reads: fetching cleared "
