@@ -208,8 +208,8 @@ def replay_sessions(
         hint = COMPARE if html else f"{COMPARE} {CHARTS}"
         priced = likely if likely.replayed else None
         _print_tables(sessions, args, whole, ranking, priced, hint=hint, compares=compares)
-        for step in steps:
-            show(Text("\n".join(_step_lines(*step))), wraps=False)  # wrapped, a command cannot be pasted
+        for what, line in steps:  # not wrapped, so that the command can be pasted
+            show(Text(f"\n{what}:\n    {line}" if line else f"\n{what}."), wraps=False)
     if not rows:
         replaying.end_without_figures(sessions, at_home=not paths)
 
@@ -316,12 +316,6 @@ def _tune_line(paths: Sequence[str], given: Mapping[str, Any]) -> str:
     )
 
 
-def _step_lines(what: str, line: str) -> Iterator[str]:
-    yield f"\n{what}{':' if line else '.'}"
-    if line:
-        yield f"    {line}"
-
-
 def _compactions(sessions: Sequence[SessionFigures]) -> CompactionSum:
     return sum_compactions(compaction for each in sessions for compaction in each.compactions)
 
@@ -360,9 +354,13 @@ def verdict_table(prices: Prices, ranking: Sequence[Standing], cost: str) -> Ren
         if heading != previous:
             table.add_row(Text(heading, style="dim"))
         table.add_row(*_verdict_cells(each))
-    broken = (Text(line, style="bold red") for each in ranking for line in _violation_lines(each))
+    broken = (
+        f"{strategy_label(each.row)} broke a guarantee {count_noun(each.row.violations, 'time')}; --json says where"
+        for each in ranking
+        if each.row.violations
+    )
     sentence = Text(advice(ranking), style="bold")
-    return Group(_prices_line(prices, cost), table, *broken, "", sentence, "")
+    return Group(_prices_line(prices, cost), table, *(Text(line, "bold red") for line in broken), "", sentence, "")
 
 
 def details_table(ranking: Sequence[Standing]) -> RenderableType:
@@ -423,9 +421,3 @@ def share_cell(known: Interval, needed: int) -> str:
     """A share in percent with its interval, or with the number of atoms if they are few; a dash if there are none."""
     share, bounds = rounded(known, ".1f", 100)
     return figure_cell(share, f"n = {needed}" if needed < FEW_ATOMS else bounds) if needed else "–"
-
-
-def _violation_lines(each: Standing) -> Iterator[str]:
-    if each.row.violations:
-        times = count_noun(each.row.violations, "time")
-        yield f"{strategy_label(each.row)} broke a guarantee {times}; --json says where"

@@ -78,11 +78,6 @@ def _name(do: Callable[[Task], object], task: Task) -> str:
     return ""
 
 
-@cache
-def _code() -> str:
-    return installed_code()
-
-
 def installed_code() -> str:
     """A digest of the files of autoprune and of what extends it: a checkout may change without a new version."""
     groups = [group for group in entry_points().groups if group.startswith("autoprune.")]
@@ -91,6 +86,9 @@ def installed_code() -> str:
     files = (file for package in sorted(packages) for file in _files_of(package))
     known = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
     return sha256(repr((autoprune.__version__, known)).encode()).hexdigest()
+
+
+_code = cache(installed_code)  # the code of this process, which stays the same
 
 
 def _files_of(package: str) -> list[Path]:

@@ -180,7 +180,8 @@ def summarize_traffic(proxy: "Running") -> Iterator[str]:
     for at, session in enumerate(main):
         yield describe_session(session)
         if session.avoided:
-            yield f"autoprune: {describe_avoided(session)}"
+            seen = f"this conversation has seen {session.seen:,} tokens, and was not compacted"
+            yield f"autoprune: {seen}: {session.label[0]} compacts at {session.compact_at:,}"
         total = session.ledger.total
         if total.removed:
             net = f"pruning {'saved' if total.net >= 0 else 'lost'} {abs(total.net):,.0f} input tokens"
@@ -214,14 +215,6 @@ def cost_of_limit(sessions: "Sequence[Session]") -> str:
                 f"than no pruning, {amount(-total.net, ledger.prices)}; without --safe-zone a session never gets dearer"
             )
     return ""
-
-
-def describe_avoided(session: "Session") -> str:
-    """Say that a conversation was not compacted, and what it has seen."""
-    return (
-        f"this conversation has seen {session.seen:,} tokens, and was not compacted: {session.label[0]} compacts at "
-        f"{session.compact_at:,}"
-    )
 
 
 def describe_session(session: "Session") -> str:

@@ -113,21 +113,17 @@ def _frontier_table(tuned: Tuning, args: ReplayArgs) -> RenderableType:
         cells = row.strategy, *bill, *(_share_text(row, group) for group in MAIN)
         table.add_row(*(Text(cell, style=style) for cell in cells))
     condition = f"at least {tuned.floor:.0%} of each kind kept, prices {args.prices[0]}"
+    nothing = "no pruning; no setting is cheaper and keeps enough evidence"
+    recommended = nothing if tuned.recommended == NONE else tuned.recommended
     return Group(
         Text(f"{len(tuned.rows) - 1} settings on {count_noun(tuned.sessions, 'session')}; {condition}", style="bold"),
         table,
         Text(LEGEND, style="dim"),
         "",
-        Text(_recommendation(tuned), style="bold"),
+        Text(f"recommended: {recommended}", style="bold"),
         Text(_cross_validation(tuned)),
         "",
     )
-
-
-def _recommendation(tuned: Tuning) -> str:
-    if tuned.recommended == NONE:
-        return "recommended: no pruning; no setting is cheaper and keeps enough evidence"
-    return f"recommended: {tuned.recommended}"
 
 
 def _share_text(row: Row, group: Atoms) -> str:
