@@ -22,7 +22,7 @@ from itertools import accumulate, pairwise
 from statistics import median
 from typing import Any
 
-from autoprune.apps.replay.evidence import Evidence, Protected, evidence, protected_content
+from autoprune.apps.replay.evidence import Evidence, Protected, answer_end, evidence, protected_content
 from autoprune.apps.replay.sizes import Sizes, fit_sizes
 from autoprune.apps.replay.titles import UNTITLED, Title, project_of
 from autoprune.apps.sessions import Recording, Request, Usage
@@ -352,11 +352,8 @@ def _window(model: str | None) -> int:
 def answers_of(transcript: Transcript, requests: Sequence[int], ratio: float) -> Iterator[int]:
     """Yield the provider's tokens of the answer to each request."""
     for start in requests:
-        tokens, at = 0, start
-        while at < len(transcript.entries) and transcript.entries[at].speaker is Speaker.MODEL:
-            tokens += transcript.entries[at].tokens
-            at += 1
-        yield round(ratio * tokens)
+        answer = transcript.entries[start : answer_end(transcript, start)]
+        yield round(ratio * sum(entry.tokens for entry in answer))
 
 
 def _pause(before: Request, now: Request) -> float:

@@ -82,7 +82,7 @@ def evidence(transcript: Transcript, requests: Sequence[int]) -> Evidence:
             for text in _words_outside_results(transcript, message):
                 (written if is_model else said).add_text(text)
                 messages += [message] if is_model else []
-        end = _answer_ends(transcript, start, stops[request + 1])
+        end = answer_end(transcript, start, stops[request + 1])
         for atom in _atoms(transcript, start, end, results):
             sources, own = results.find(atom), tuple(dict.fromkeys(messages[text] for text in written.find(atom)))
             if said.find(atom):
@@ -99,9 +99,10 @@ def evidence(transcript: Transcript, requests: Sequence[int]) -> Evidence:
     return Evidence(tuple(needs), free, unsupported, common)
 
 
-def _answer_ends(transcript: Transcript, start: int, stop: int) -> int:
-    end = start
-    while end < stop and transcript.entries[end].speaker == "model":
+def answer_end(transcript: Transcript, start: int, stop: int | None = None) -> int:
+    """Find the end of the answer that begins at an index: the next message that is not the model's, or `stop`."""
+    end, stop = start, len(transcript.entries) if stop is None else stop
+    while end < stop and transcript.entries[end].speaker is Speaker.MODEL:
         end += 1
     return end
 
@@ -166,7 +167,7 @@ def protected_content(
     for start, number in zip(requests, walk_numbers, strict=True):
         for message in range(at, start):
             reader.read(message)
-        end = _answer_ends(transcript, start, len(transcript.entries))
+        end = answer_end(transcript, start)
         at_requests.append((*reader.current(number), *reader.material(start, end)))
         at = start
     return tuple(at_requests)
