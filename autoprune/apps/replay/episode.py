@@ -17,7 +17,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
 from statistics import median
 from typing import Any
@@ -61,27 +61,24 @@ def billings(
     recorded life of the cache, in seconds: then what the log says about hits does not count, since those were of
     another cache.
     """
-    lives = tuple(_lives(recording.requests)) if life is None else (life,) * len(recording.requests)
+    alive = tuple(lives(recording.requests)) if life is None else (life,) * len(recording.requests)
     observed = observed_life(recording.requests) if life is None else 0.0
     has_cache = not _has_no_cache(recording.requests)
-    # A model is priced once for each cache life.
-    prices_by_model: dict[tuple[str, float | None], Prices] = {}
     billed_requests: list[Billing] = []
     # A log that counts no cached tokens says nothing about hits, unless it shows that nothing was cached at all.
     has_hits = life is None and (not has_cache or any(each.usage and each.usage.cached for each in recording.requests))
     last: Usage | None = None
     named = next((each.model for each in recording.requests if each.model), "") or model or ""
-    for request, alive, counted in zip(recording.requests, lives, answers, strict=True):
+    for request, seconds, counted in zip(recording.requests, alive, answers, strict=True):
         named = request.model or named
-        if (named, alive) not in prices_by_model:
-            listed = prices(None, named, alive)
-            listed = replace(listed, life=max(listed.life, observed))
-            prices_by_model[named, alive] = listed if has_cache else replace(listed, read=1.0, write=1.0)
+        at = listed_prices(named, seconds)
+        at = replace(at, life=max(at.life, observed))
+        at = at if has_cache else replace(at, read=1.0, write=1.0)
         usage = request.usage
         # Older logs record only the first event of an answer: see the top of this module.
         answer = usage.output if usage and 2 * usage.output >= counted else counted
         hit, read = _hit(usage, last) if has_hits else (None, 0)
-        billed_requests.append(Billing(prices_by_model[named, alive], answer, hit, read))
+        billed_requests.append(Billing(at, answer, hit, read))
         last = usage or last
     return tuple(billed_requests)
 
@@ -109,7 +106,13 @@ def _hit(usage: Usage | None, last: Usage | None) -> tuple[float | None, int]:
     return min(1.0, usage.cached / whole), usage.cached
 
 
-def _lives(requests: Sequence[Request]) -> Iterator[float | None]:
+@lru_cache(maxsize=256)
+def listed_prices(model: str, life: float | None) -> Prices:
+    """Look up the prices of a model, "" if it is not known, and of a cache with a life in seconds."""
+    return prices(None, model, life)
+
+
+def lives(requests: Sequence[Request]) -> Iterator[float | None]:
     """Yield the life of the cache that each request writes, in seconds; None if the log does not say."""
     life = next((request.life for request in requests if request.life), None)
     for request in requests:
