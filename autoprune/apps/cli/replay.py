@@ -26,7 +26,7 @@ import autoprune.apps.cli.options as options
 import autoprune.apps.cli.replaying as replaying
 from autoprune.apps.cli.console import show, show_json, show_report
 from autoprune.apps.cli.input_output import write_output
-from autoprune.apps.cli.savings import compactions_text, outlook_text, spending_notes, spending_table
+from autoprune.apps.cli.savings import compactions_text, spending_notes, spending_table
 from autoprune.apps.replay import atoms, request_table
 from autoprune.apps.replay.compaction_costs import CompactionSum, sum_compactions
 from autoprune.apps.replay.corpus import Engine, Task
@@ -235,9 +235,10 @@ def _print_tables(
     compares: bool,
 ) -> None:
     """Print what `autoprune run` would have changed and, if the user compares strategies, all tables, else a hint."""
+    run = run_command(args.safe_zone)
     if ranking and likely:
-        show_report(outlook_text(likely, run_command(args.safe_zone)))
-    show_report(compactions_text(_compactions(sessions), run_command(args.safe_zone)))
+        show_report(Group(Text(likely.sentence(f"`{run}`"), style="bold"), Text(likely.basis, style="dim"), ""))
+    show_report(compactions_text(_compactions(sessions), run))
     if ranking and compares:
         show_report(overview_table(whole))
         for each, rows in ranking.items():

@@ -1,6 +1,5 @@
 """`autoprune tune`: recommend a setting for the user's own sessions, cross-validated."""
 
-from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Annotated
 
@@ -87,20 +86,16 @@ def tune_settings(
             show_json({"prices": asdict(args.prices[0]), **asdict(tuned)})
         else:
             show_report(_frontier_table(tuned, args))
-            lines = (tuned.snippet, *_command_lines(tuned, overview(sessions).agents))
+            lines = [tuned.snippet]
+            if tuned.recommended != NONE:
+                run = replaying.run_line(tuned.recommended, agents=overview(sessions).agents)
+                lines += ["", "# or, for an assistant:", run]
             show(Text("\n".join(lines)), wraps=False)  # wrapped, it cannot be pasted
     show(replaying.skipped_table(replaying.skipped_files(sessions)), to_stderr=True, wraps=False)
     if figures:
         replaying.show_assumptions(overview(sessions), args)
     else:
         replaying.end_without_figures(sessions, at_home=not paths)
-
-
-def _command_lines(tuned: Tuning, agents: Iterable[str]) -> tuple[str, ...]:
-    """Return the command that runs an assistant with the recommended setting; nothing for no pruning."""
-    if tuned.recommended == NONE:
-        return ()
-    return ("", "# or, for an assistant:", replaying.run_line(tuned.recommended, agents=agents))
 
 
 def _frontier_table(tuned: Tuning, args: ReplayArgs) -> RenderableType:

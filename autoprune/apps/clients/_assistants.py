@@ -307,7 +307,9 @@ def route_pi(user: User) -> Route:
     """Route pi by a temporary extension that sets the baseUrl of its provider, or of three if none is named."""
     folder = user.folder_of("PI_CODING_AGENT_DIR", ".pi", "agent")
     own = get_in(user.json(folder / "models.json"), "providers") or {}
-    chosen = _pi_provider(user, get_in(user.json(folder / "settings.json"), "defaultProvider"))
+    usual = get_in(user.json(folder / "settings.json"), "defaultProvider")
+    model = user.option("--model") or ""  # perhaps with its provider
+    chosen = user.option("--provider") or (model.partition("/")[0] if "/" in model else usual)
     urls = {name: _pi_url(user, own, name) for name in ([chosen] if chosen else PI_URLS)}
     upstream, at_proxy = reroute_all(user, urls, PI_URLS)
     lines = [
@@ -316,12 +318,6 @@ def route_pi(user: User) -> Route:
     ]
     extension = "\n".join(("export default function (pi) {", *lines, "}\n"))
     return Route(upstream, {}, ("--extension", f"{FOLDER}/{PI_FILE}", *user.arguments), {PI_FILE: extension})
-
-
-def _pi_provider(user: User, usual: str | None) -> str | None:
-    """The provider that the arguments or the settings name, perhaps in the model's name."""
-    model = user.option("--model") or ""
-    return user.option("--provider") or (model.partition("/")[0] if "/" in model else usual)
 
 
 def _pi_url(user: User, own: Any, name: str) -> str:

@@ -39,6 +39,7 @@ LEAST_REST = 0.005  # of the cost: a smaller part that was not replayed is not d
 SHARED_SCRIPTS = ("dom.js", "numbers.js", "chart.js", "columns.js")
 SCRIPTS = ("frontier.js", "lives.js", "listing.js", "report.js")
 
+WITH_TEXTS = "This page holds texts of tool results: whoever reads it reads what the tools said."
 NO_TEXTS = """This page holds the first words of the user, but no text of a result, and of the calls only tools’ names,
 paths and names of programs. With --texts, results open to their texts."""
 
@@ -78,7 +79,7 @@ def page(
             *_totals(found, whole, notes),
             aria_labelledby="sessions",
         ),
-        texts=_texts_notice(shown),
+        texts=escape_text(WITH_TEXTS if any(each.has_texts for each in shown) else NO_TEXTS),
         ranked=[ranked for _, ranked in bills],
         details=session_data(shown, found, bills[0][1] if bills else ()),
     )
@@ -239,9 +240,3 @@ def _bullets(lines: Sequence[Markup]) -> Iterator[Markup]:
     yield element("ul", *(element("li", line) for line in lines[:MOST_ROWS]))
     if len(lines) > MOST_ROWS:
         yield element("p", f"And {len(lines) - MOST_ROWS:,} more.")
-
-
-def _texts_notice(details: Sequence[SessionDetail]) -> Markup:
-    if any(each.has_texts for each in details):
-        return escape_text("This page holds texts of tool results: whoever reads it reads what the tools said.")
-    return escape_text(NO_TEXTS)

@@ -248,10 +248,8 @@ def _shrunk(known: Sequence[Growth], ratios: Ratios) -> Iterator[tuple[int, floa
 
 def _drop_thinking(messages: list[float], entries: Sequence[Entry], text: float, lost: float) -> float:
     """Reduce the sizes of answers towards what is visible of them, by `lost` tokens, and return by how many."""
-    hidden = {
-        at: messages[at] - text * entry.tokens for at, entry in enumerate(entries) if entry.speaker is Speaker.MODEL
-    }
-    hidden = {at: tokens for at, tokens in hidden.items() if tokens > 0}
+    answers = ((at, entry) for at, entry in enumerate(entries) if entry.speaker is Speaker.MODEL)
+    hidden = {at: extra for at, entry in answers if (extra := messages[at] - text * entry.tokens) > 0}
     total = sum(hidden.values())
     share = min(1.0, lost / total) if total else 0.0
     for at, tokens in hidden.items():
