@@ -95,13 +95,10 @@ def reward_beside(path: str) -> float | None:
     folder = Path(path).parent
     try:
         result = json.loads((folder.parent / "result.json").read_bytes()) if folder.name == "agent" else {}
-    except (OSError, ValueError, RecursionError):
-        return None
-    rewards = fields_of(fields_of(fields_of(result).get("verifier_result")).get("rewards"))
-    reward = rewards.get("reward", next(iter(rewards.values()), None))
-    try:
+        rewards = fields_of(fields_of(fields_of(result).get("verifier_result")).get("rewards"))
+        reward = rewards.get("reward", next(iter(rewards.values()), None))
         return float(reward) if isinstance(reward, int | float) and math.isfinite(reward) else None
-    except OverflowError:  # an integer with hundreds of digits
+    except (OSError, ValueError, RecursionError, OverflowError):  # no JSON, or an integer with hundreds of digits
         return None
 
 

@@ -17,9 +17,10 @@ Protected at each request are
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
 
 from autoprune.apps.replay.atoms import GROUPS, STATED, Atom, Group, Kind, atoms, hunks, is_patch
 from autoprune.apps.replay.statements import stated_atoms
@@ -173,6 +174,10 @@ def protected_content(
     return tuple(at_requests)
 
 
+def _whole(kind: ProtectedKind, result: ToolResult) -> Protected:
+    return Protected(kind, result.location.message, ((result.text,),))
+
+
 class _Reader:
     """Reads messages in order, and tracks the protected content so far."""
 
@@ -180,9 +185,8 @@ class _Reader:
         self._transcript = transcript
         self._words: list[Protected] = []
         self._at_work = AtWork()
-        self._protected: dict[tuple[ProtectedKind, ToolResult], Protected] = {}
         self._lately: list[ToolResult] = []  # since the user's last request
-        self._distinctive: dict[ToolResult, Set[str]] = {}
+        self._distinctive_words = cache(distinctive_words)  # each result is compared with several texts
 
     def read(self, at: int) -> None:
         """Read the next message."""
@@ -200,9 +204,9 @@ class _Reader:
         """Yield the protected content at a request."""
         yield from self._words
         if failure := self._at_work.failure:
-            yield self._protect(ProtectedKind.FAILURE, failure)
+            yield _whole(ProtectedKind.FAILURE, failure)
         for result in self._at_work.edited_files(request):
-            yield self._protect(ProtectedKind.FILES, result)
+            yield _whole(ProtectedKind.FILES, result)
 
     def material(self, start: int, end: int) -> Iterator[Protected]:
         """Yield what was read for the long text that an answer writes, by the distinctive words that it uses."""
@@ -214,22 +218,11 @@ class _Reader:
             else [text for entry in entries for text in entry.texts]
         )
         written = {word for text in texts if len(text) > LONG_TEXT for word in distinctive_words(text)}
-        shared = {result: len(written & self._words_of(result)) for result in self._lately} if written else {}
+        lately = self._lately if written else ()
+        shared = {result: len(written & self._distinctive_words(result.text)) for result in lately}
         least = max(LEAST_SHARED, BY_CHANCE * max(shared.values(), default=0))
         for result in (each for each, number in shared.items() if number >= least):
-            yield self._protect(ProtectedKind.MATERIAL, result)
-
-    def _words_of(self, result: ToolResult) -> Set[str]:
-        if result not in self._distinctive:
-            self._distinctive[result] = distinctive_words(result.text)
-        return self._distinctive[result]
-
-    def _protect(self, kind: ProtectedKind, result: ToolResult) -> Protected:
-        """Mark a result as protected; return the same object each time."""
-        item = self._protected.get((kind, result))
-        if item is None:
-            item = self._protected[kind, result] = Protected(kind, result.location.message, ((result.text,),))
-        return item
+            yield _whole(ProtectedKind.MATERIAL, result)
 
     def _words_outside_results(self, at: int) -> Iterator[Protected]:
         whole = self._transcript.entries[at].texts
