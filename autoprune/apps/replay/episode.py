@@ -222,7 +222,9 @@ class Episode:
     @cached_property
     def hidden(self) -> dict[str, int]:
         """The counted tokens of thinking, by the id of the first call of its answer."""
-        return self.sizes.hidden(self.transcript.entries)
+        answers = [each for each in zip(self.transcript.entries, self.sizes.messages, strict=True) if each[0].calls]
+        extra = {entry.calls[0].id: round(size / self.sizes.text) - entry.tokens for entry, size in answers}
+        return {id: tokens for id, tokens in extra.items() if id is not None and tokens > 0}
 
     @cached_property
     def thinking(self) -> tuple[float, ...]:

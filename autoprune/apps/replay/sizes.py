@@ -97,12 +97,6 @@ class Sizes:
     beside: tuple[float, ...]
     dropped: int = 0
 
-    def hidden(self, entries: Sequence[Entry]) -> dict[str, int]:
-        """Return the counted tokens that answers have beyond their visible text, by the id of their first call."""
-        sized = zip(entries, self.messages, strict=True)
-        extra = {entry.calls[0].id: round(size / self.text) - entry.tokens for entry, size in sized if entry.calls}
-        return {id: tokens for id, tokens in extra.items() if id is not None and tokens > 0}
-
     def prompts(self, requests: Iterable[int]) -> tuple[int, ...]:
         """Return the tokens of the unpruned prompt of each request, given the number of its messages."""
         before = list(accumulate(self.messages, initial=0.0))
