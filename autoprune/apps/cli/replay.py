@@ -15,6 +15,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
+from itertools import groupby
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -350,11 +351,10 @@ def verdict_table(prices: Prices, ranking: Sequence[Standing], cost: str) -> Ren
     table.add_column("strategy", overflow="fold", max_width=44)
     for name in ("bill", "spare\nchanged", *MAIN):
         table.add_column(name, justify="right", no_wrap=True)
-    headings = [_heading(each) for each in ranking]
-    for each, heading, previous in zip(ranking, headings, ["", *headings], strict=False):
-        if heading != previous:
-            table.add_row(Text(heading, style="dim"))
-        table.add_row(*_verdict_cells(each))
+    for heading, rows in groupby(ranking, _heading):
+        table.add_row(Text(heading, style="dim"))
+        for each in rows:
+            table.add_row(*_verdict_cells(each))
     broken = (
         f"{strategy_label(each.row)} broke a guarantee {count_noun(each.row.violations, 'time')}; --json says where"
         for each in ranking

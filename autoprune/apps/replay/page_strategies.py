@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import groupby
 from typing import Any
 
 from autoprune.apps.frontend import Markup, collapsible, concatenate, element, escape_text, table
@@ -171,12 +172,10 @@ def _main_table(prices: str, ranked: Sequence[Ranked]) -> Markup:
 
 def _rows_by_band(ranked: Iterable[Ranked], width: int) -> Iterator[Markup]:
     """Yield the rows of the table, with a heading before each band."""
-    band = ""
-    for each in ranked:
-        if band != (band := _band(each.standing)):
-            heading = element("th", element("span", band), scope="rowgroup", colspan=str(width))
-            yield element("tr", heading, class_="band")
-        yield _main_row(each)
+    for band, rows in groupby(ranked, lambda each: _band(each.standing)):
+        heading = element("th", element("span", band), scope="rowgroup", colspan=str(width))
+        yield element("tr", heading, class_="band")
+        yield from map(_main_row, rows)
 
 
 def _band(standing: Standing) -> str:

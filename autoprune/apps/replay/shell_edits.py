@@ -104,12 +104,9 @@ def _command_edits(words: Sequence[str]) -> Iterator[str]:
     rest = words[1:]
     if program in ("sudo", "time", "env", "command"):
         yield from _command_edits(rest) if rest else ()
-    elif program in ("sed", "gsed") and any(map(IN_PLACE.fullmatch, rest)):
-        scripts, files, extended = _options(rest, "-E", "-r")
-        yield from _texts_or_names(_patterns(scripts, extended=extended), files)
-    elif program in ("perl", "ruby") and any(map(IN_PLACE.fullmatch, rest)):
-        scripts, files, _ = _options(rest)
-        yield from _texts_or_names(_patterns(scripts, extended=True), files)
+    elif program in ("sed", "gsed", "perl", "ruby") and any(map(IN_PLACE.fullmatch, rest)):
+        scripts, files, extended = _options(rest)
+        yield from _texts_or_names(_patterns(scripts, extended=extended or program in ("perl", "ruby")), files)
     elif PYTHON.fullmatch(program) and "-c" in rest[:-1]:
         yield from _python_edits(rest[rest.index("-c") + 1], must_change=True)
 
@@ -137,15 +134,15 @@ def _output_files(words: Sequence[str]) -> list[str]:
     return [each for each in files if not each.startswith("/dev/")]
 
 
-def _options(words: Sequence[str], *extended: str) -> tuple[list[str], list[str], bool]:
-    """Split the arguments of sed or perl into scripts and files, and tell whether an option is in `extended`."""
+def _options(words: Sequence[str]) -> tuple[list[str], list[str], bool]:
+    """Split the arguments of sed or perl into scripts and files, and tell whether sed's option -E or -r is given."""
     scripts = [words[at + 1] for at, word in enumerate(words[:-1]) if re.fullmatch(r"-\w*e|--expression", word)]
     rest = [
         word
         for before, word in zip(("", *words), words, strict=False)
         if word[:1] not in ("", "-", "<", ">") and not re.fullmatch(r"-\w*e|--expression|[<>]", before)
     ]
-    is_extended = any(word in extended or re.fullmatch(r"-[a-zA-Z]*[Er][a-zA-Z]*", word) for word in words)
+    is_extended = any(re.fullmatch(r"-[a-zA-Z]*[Er][a-zA-Z]*", word) for word in words)
     return scripts or rest[:1], rest if scripts else rest[1:], is_extended
 
 

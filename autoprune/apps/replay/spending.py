@@ -192,11 +192,7 @@ class Change:
 
 def changes(session: SessionFigures, strategy: str, prices_name: str) -> list[Change]:
     """Compare the bills of a session's episodes. An episode that was replayed in several styles has its first one."""
-    names = {NO_PRUNING: "unpruned", strategy: "pruned"}
-    known: dict[tuple[str, str], Figures] = {}
-    for each in session.figures:
-        if each.strategy in names:
-            known.setdefault((each.episode, each.strategy), each)
+    known = {(each.episode, each.strategy): each for each in reversed(session.figures)}
     return [
         Change(figures, before.bills[prices_name].total, figures.bills[prices_name].with_rereads, shape.dollars)
         for name, shape in session.shapes.items()
