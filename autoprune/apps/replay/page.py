@@ -67,6 +67,7 @@ def page(
     shown = details if bills else ()
     chosen = _chosen(bills[0][1]) if bills else None
     whole = overview(found)
+    rows = conversations(found, chosen.row.strategy if chosen else "", prices)
     return fill(
         title=f"Replay of {count_noun(whole.sessions, 'session')}",
         summary=_summary(whole),
@@ -75,7 +76,8 @@ def page(
         bills=concatenate(bill_section(number, name, ranked, advice) for number, (name, ranked) in enumerate(bills)),
         sessions=element(
             "section",
-            *_sessions(found, shown, chosen.row.strategy if chosen else "", prices),
+            element("h2", "The conversations", id="sessions"),
+            *(session_list(rows, whole.episodes, shown) if rows else ()),
             *_totals(found, whole, notes),
             aria_labelledby="sessions",
         ),
@@ -87,7 +89,9 @@ def page(
 
 def fill(*, title: str, command: str, ranked: Sequence[Sequence[Ranked]], **parts: str) -> str:
     """Write the page's file, with the style, the script and the data of the charts."""
-    style, script = _files()
+    own = {name: asset(f"report/{name}", "autoprune.apps.replay") for name in ("report.css", *SCRIPTS)}
+    style = asset("base.css") + own.pop("report.css")
+    script = bundle({**{name: asset(name) for name in SHARED_SCRIPTS}, **own})
     return Template(asset("report/report.html", "autoprune.apps.replay")).substitute(
         policy=f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; "
         "base-uri 'none'; form-action 'none'",
@@ -104,12 +108,6 @@ def _chosen(ranked: Sequence[Ranked]) -> Ranked | None:
     """The strategy that the page compares with no pruning: that of `autoprune run`, or else the best choice."""
     choices = [each for each in ranked if each.kind == "choice"]
     return next((each for each in choices if each.standing.is_run), choices[0] if choices else None)
-
-
-def _files() -> tuple[str, str]:
-    own = {name: asset(f"report/{name}", "autoprune.apps.replay") for name in ("report.css", *SCRIPTS)}
-    style = asset("base.css") + own.pop("report.css")
-    return style, bundle({**{name: asset(name) for name in SHARED_SCRIPTS}, **own})
 
 
 def _hash(text: str) -> str:
@@ -208,15 +206,6 @@ def _summary(whole: Overview) -> Markup:
         "offline: at each request, each strategy was asked as in a live loop, and the prompt that it would have sent "
         "was measured."
     )
-
-
-def _sessions(
-    found: Sequence[SessionFigures], details: Sequence[SessionDetail], strategy: str, prices: str
-) -> Iterator[Markup]:
-    rows = conversations(found, strategy, prices)
-    yield element("h2", "The conversations", id="sessions")
-    if rows:
-        yield from session_list(rows, sum(len(each.shapes) for each in found), details)
 
 
 def _totals(found: Sequence[SessionFigures], whole: Overview, notes: Sequence[str]) -> Iterator[Markup]:
