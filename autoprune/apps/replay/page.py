@@ -14,21 +14,8 @@ from autoprune.apps.frontend import Markup, asset, bundle, collapsible, concaten
 from autoprune.apps.replay.compaction_costs import sum_compactions
 from autoprune.apps.replay.corpus import why_skipped
 from autoprune.apps.replay.detail import SessionDetail
-from autoprune.apps.replay.page_sessions import (
-    broken_promises,
-    clean_all,
-    conversations,
-    session_data,
-    session_list,
-)
-from autoprune.apps.replay.page_strategies import (
-    Ranked,
-    bill_section,
-    legend,
-    points,
-    terms,
-    with_code,
-)
+from autoprune.apps.replay.page_sessions import broken_promises, clean_all, conversations, session_data, session_list
+from autoprune.apps.replay.page_strategies import Ranked, bill_section, legend, points, terms, with_code
 from autoprune.apps.replay.rows import Interval
 from autoprune.apps.replay.session import Overview, SessionFigures, overview
 from autoprune.apps.replay.spending import dollars_text, outlook
