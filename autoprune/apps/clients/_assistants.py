@@ -156,7 +156,7 @@ def route_qwen(user: User) -> Route:
     _refuse_model_url(user, of_home)
     chosen = user.option(QWEN_OPTION) or get_in(settings, "baseUrl")
     upstream, at_proxy = reroute(user, chosen or user.variable(QWEN_URL) or OPENAI, QWEN_URL)
-    others = drop_options(user.arguments, lambda each: each.startswith(f"{QWEN_OPTION}="))
+    others = drop_options(user.arguments, f"{QWEN_OPTION}=")
     return Route(upstream, {QWEN_URL: at_proxy}, (QWEN_OPTION, at_proxy, *others) if chosen else others)
 
 
@@ -263,7 +263,7 @@ def route_cline(user: User) -> Route:
     if sandbox is None:
         return Route(upstream, environ, user.arguments, files)
     environ |= {CLINE_SANDBOX: "0", **{each: str(sandbox / place) for each, place in CLINE_SANDBOX_VARIABLES.items()}}
-    others = drop_options(user.arguments, lambda each: each.startswith(f"{CLINE_FOLDER_OPTION}="))
+    others = drop_options(user.arguments, f"{CLINE_FOLDER_OPTION}=")
     return Route(upstream, environ, others, files)
 
 

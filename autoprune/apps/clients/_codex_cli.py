@@ -36,8 +36,7 @@ def route(user: User) -> Route:
     key = "openai_base_url" if provider == "openai" else f"model_providers.{provider}.base_url"
     of_user = _overrides(user).get(key) or get_in(_config(user), *key.split("."))
     upstream, at_proxy = reroute(user, of_user or _usual_url(user, provider), key)
-    spellings = tuple(f"{option}{key}=" for option in ("-c", "-c=", "--config="))
-    arguments = drop_options(user.arguments, lambda each: each.startswith(spellings))
+    arguments = drop_options(user.arguments, *(f"{option}{key}=" for option in ("-c", "-c=", "--config=")))
     logs = ",".join((user.variable("RUST_LOG") or "error", QUIET))
     return Route(upstream, {"RUST_LOG": logs}, ("-c", f"{key}={json.dumps(at_proxy)}", *arguments))
 

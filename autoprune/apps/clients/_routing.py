@@ -247,15 +247,14 @@ def merge_objects(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[st
     return merged
 
 
-def drop_options(arguments: Sequence[str], is_dropped: Callable[[str], bool]) -> tuple[str, ...]:
-    """Remove options with their values; `is_dropped` gets each as `option=value`, even if given as two arguments."""
+def drop_options(arguments: Sequence[str], *beginnings: str) -> tuple[str, ...]:
+    """Remove options that begin so as `option=value`, such as `--model=`, even if given as two arguments."""
     rest: list[str] = []
     index = 0
     while index < len(arguments):
-        pair = "=".join(arguments[index : index + 2])
-        if is_dropped(arguments[index]):
+        if arguments[index].startswith(beginnings):
             index += 1
-        elif index + 1 < len(arguments) and is_dropped(pair):
+        elif "=".join(arguments[index : index + 2]).startswith(beginnings):
             index += 2
         else:
             rest.append(arguments[index])
