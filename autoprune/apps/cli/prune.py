@@ -101,7 +101,11 @@ def prune_session(
     is_kept = has_lost and path is not None and os.path.isfile(path)
     if path and not dry_run and not is_kept:
         write_output(path, loaded.write(result.conversation))
-    _print_report(result.report, explain=explain, as_json=as_json, is_output_taken=path == "-")
+    if as_json:
+        show_json(result.report.to_dict())
+    elif explain:
+        show(Explanation(result.report), to_stderr=path == "-")
+    show(summary(result.report), to_stderr=True)
     show(session_notes(loaded), to_stderr=True)
     if has_lost:
         outcome = f"{path} was not overwritten: {RETRY}" if is_kept else "the missing content cannot be recalled"
@@ -133,14 +137,6 @@ def _has_lost_content(pruner: AnyPruner, report: Report) -> bool:
     except (ArchiveError, OSError):
         return True
     return False
-
-
-def _print_report(report: Report, *, explain: bool, as_json: bool, is_output_taken: bool) -> None:
-    if as_json:
-        show_json(report.to_dict())
-    elif explain:
-        show(Explanation(report), to_stderr=is_output_taken)
-    show(summary(report), to_stderr=True)
 
 
 def compare_sessions(

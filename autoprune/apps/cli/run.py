@@ -90,17 +90,14 @@ class ClientCommand(options.Command):
             return rest
         client, arguments = ctx.params["client"], ctx.params["arguments"] or ()
         if "--" not in given[: len(given) - len(arguments)]:
-            self._refuse_own_options(client, takewhile(lambda each: each != "--", arguments))
-        return rest
-
-    def _refuse_own_options(self, client: str, arguments: Iterable[str]) -> None:
-        own = {name for each in self.params for name in each.opts if name.startswith("--")}.difference(SHARED_OPTIONS)
-        for name in (each.partition("=")[0] for each in arguments):
-            if name in own:
+            own = {name for each in self.params for name in each.opts if name.startswith("--")} - {*SHARED_OPTIONS}
+            names = [each.partition("=")[0] for each in takewhile(lambda each: each != "--", arguments)]
+            if name := next((each for each in names if each in own), ""):
                 raise SettingsError(
                     f"{name} comes after {client}, so {client} would get it: write `autoprune {self.name} {name} … "
                     f"{client}`, or `autoprune {self.name} -- {client} … {name}` if it is {client}'s own option"
                 )
+        return rest
 
 
 def run_assistant(
