@@ -1,6 +1,7 @@
 """What became of each result of a session."""
 
 import json
+from dataclasses import asdict
 
 import pytest
 from replayed import SECRET, call, hostile, recorded, replayed
@@ -63,12 +64,12 @@ def test_details_of_known_figures_are_the_same_without_a_replay(monkeypatch: pyt
 
 def test_details_are_json():
     for known in (*recorded(texts=True).details, *hostile(texts=True).details):
-        assert json.loads(json.dumps(known.to_dict())).keys() == known.to_dict().keys()
+        assert json.loads(json.dumps(asdict(known))).keys() == asdict(known).keys()
 
 
 def test_without_texts_a_detail_holds_no_secret():
-    assert SECRET not in json.dumps([each.to_dict() for each in hostile().details])
-    assert SECRET in json.dumps([each.to_dict() for each in hostile(texts=True).details])
+    assert SECRET not in json.dumps([asdict(each) for each in hostile().details])
+    assert SECRET in json.dumps([asdict(each) for each in hostile(texts=True).details])
 
 
 @each_row(

@@ -115,7 +115,7 @@ def test_after_kept_answers_the_clairvoyant_loses_nothing_and_counts_the_same_re
     assert play(known, new_pruner, strategy, count=in_words).retained == (True,)
     found = detail(known, ReplayArgs(("window(keep=1)",), (LISTS["anthropic"],)))
     (outcome,) = found.outcomes
-    assert found.requests == len(outcome.prompts) == 5
+    assert len(found.unpruned) == len(outcome.prompts) == 5
     assert [(each.request, each.sent) for each in found.results] == [(0, 0), (0, 0), (0, 1), (1, 2), (2, 3), (3, 4)]
     # Each result is cleared as soon as another one has come: two are there at the first request.
     assert [(each.result, each.request) for each in outcome.cleared] == [(at, at) for at in range(5)]

@@ -46,7 +46,8 @@ def check_session(
     custom_readers = load_readers(reader)
     refuse_agent_log(repair_to, custom_readers, force=force)
     loaded = read_session(session, conversation, custom_readers, skip_broken=skip_broken)
-    rules = _rules(provider)
+    is_own = ":" in (provider or "")
+    rules = value_in_file(str(provider), Provider, "Provider(name, problems)") if is_own else provider
     found = problems(loaded.messages, rules)
     repaired = repair(loaded.messages, rules) if repair_to else None
     if repair_to and repaired:  # before anything is printed: `| head` may end the program
@@ -64,13 +65,6 @@ def check_session(
             show(_problem_table(found), to_stderr=True)
     show(session_notes(loaded), to_stderr=True)
     raise typer.Exit(RULE_BROKEN if found else 0)
-
-
-def _rules(named: str | None) -> str | Provider | None:
-    """Load the user's own provider from `file.py:NAME`. Returns any other name unchanged."""
-    if named is None or ":" not in named:
-        return named
-    return value_in_file(named, Provider, "Provider(name, problems)")
 
 
 def _problem_table(found: Sequence[Problem]) -> RenderableType:

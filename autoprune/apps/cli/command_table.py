@@ -62,7 +62,7 @@ app.command("new-strategy", cls=options.Command, epilog=customizing.NEW_STRATEGY
 
 @app.callback(invoke_without_command=True)
 def version(
-    is_asked: Annotated[bool, typer.Option("--version", metavar=options.FLAG, help="Print the version.")] = False,
+    is_asked: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
     """Keep an agent's conversation inside its token budget."""
     if is_asked:

@@ -146,8 +146,7 @@ def write_strategy(
         ),
     ] = None,
     folding: Annotated[
-        bool,
-        typer.Option("--folding", metavar=options.FLAG, help="Write a strategy that folds messages into a summary."),
+        bool, typer.Option("--folding", help="Write a strategy that folds messages into a summary.")
     ] = False,
     folder: Annotated[str, typer.Option(metavar="FOLDER", help="Write the files to this folder.")] = ".",
 ) -> None:

@@ -79,7 +79,9 @@ class Ledgers:
     def write_changed(self, sessions: Iterable["Session"]) -> None:
         """Write the ledgers that have changed since the last call. Raises SessionError if a file cannot be written."""
         for session in sessions:
-            path = self.folder / _file_name(session, self._suffix)
+            # The start of the conversation, a digest of its name, and the proxy's suffix.
+            digest = blake2b(session.name.encode("utf-8", "replace"), digest_size=DIGEST_BYTES).hexdigest()
+            path = self.folder / f"{datetime.fromtimestamp(session.started):{STAMP}}-{digest}-{self._suffix}.json"
             now = session.requests, session.refused + session.failed
             if self._written.get(path) != now:
                 self._write_file(path, json.dumps(_record(session)))
@@ -141,12 +143,6 @@ def holdout_seed() -> str:
         return read_or_create_private(path, token_hex(SEED_BYTES))
     except (OSError, ValueError) as error:
         raise SessionError(f"the seed of the holdout cannot be stored in {path}: {error}") from error
-
-
-def _file_name(session: "Session", suffix: str) -> str:
-    """Build a file name from the start of the conversation, a digest of its name, and the proxy's suffix."""
-    digest = blake2b(session.name.encode("utf-8", "replace"), digest_size=DIGEST_BYTES).hexdigest()
-    return f"{datetime.fromtimestamp(session.started):{STAMP}}-{digest}-{suffix}.json"
 
 
 def _record(session: "Session") -> dict[str, Any]:

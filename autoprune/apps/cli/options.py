@@ -11,7 +11,6 @@ from autoprune.errors import SettingsError
 from autoprune.summarizers.selection import SUMMARIZERS
 
 PYTHON_TYPE = re.compile(r" <(str|list\[str\])>")
-FLAG = ""  # the metavar of an option without a value
 
 
 class Command(TyperCommand):
@@ -87,10 +86,7 @@ Output = Annotated[
     str | None,
     typer.Option("-o", "--output", metavar="FILE", help="Write the conversation to this file; - is standard output."),
 ]
-Force = Annotated[
-    bool,
-    typer.Option("--force", metavar=FLAG, help="Overwrite even an agent's own session file."),
-]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite even an agent's own session file.")]
 Summarizer = Annotated[
     str | None,
     typer.Option(
@@ -140,10 +136,7 @@ Reader = Annotated[
         metavar="READER", help="The reader of session files: your own as mine.py:READER, or a name. Default: detected."
     ),
 ]
-SkipBroken = Annotated[
-    bool,
-    typer.Option("--skip-broken", metavar=FLAG, help="Skip lines of a JSONL file that cannot be read."),
-]
+SkipBroken = Annotated[bool, typer.Option("--skip-broken", help="Skip lines of a JSONL file that cannot be read.")]
 Archive = Annotated[
     str | None,
     typer.Option(
@@ -154,4 +147,4 @@ Archive = Annotated[
         help="Keep cleared content in this folder. Default: AUTOPRUNE_ARCHIVE.",
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", metavar=FLAG, help="Print JSON.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -122,9 +122,7 @@ def run_proxy(
     archive: Annotated[
         bool,
         typer.Option(
-            "--archive",
-            metavar=options.FLAG,
-            help="Keep cleared results on disk for some days, for `autoprune recall` on this machine.",
+            "--archive", help="Keep cleared results on disk for some days, for `autoprune recall` on this machine."
         ),
     ] = False,
     jobs: Annotated[

@@ -43,17 +43,11 @@ def prune_session(
     force: Annotated[
         bool,
         typer.Option(
-            "--force",
-            metavar=options.FLAG,
-            help="Overwrite even an agent's own session file, and any file even if the archive failed.",
+            "--force", help="Overwrite even an agent's own session file, and any file even if the archive failed."
         ),
     ] = False,
-    explain: Annotated[
-        bool, typer.Option("--explain", metavar=options.FLAG, help="Print a table of what was done and why.")
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", metavar=options.FLAG, help="Do not write the conversation.")
-    ] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Print a table of what was done and why.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Do not write the conversation.")] = False,
     as_json: options.AsJson = False,
     model: options.Model = None,
     provider: options.Provider = None,
@@ -66,14 +60,9 @@ def prune_session(
     reader: options.Reader = None,
     skip_broken: options.SkipBroken = False,
     validate: Annotated[
-        bool,
-        typer.Option(
-            "--validate", metavar=options.FLAG, help="Fail if the provider would refuse the pruned conversation."
-        ),
+        bool, typer.Option("--validate", help="Fail if the provider would refuse the pruned conversation.")
     ] = False,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", metavar=options.FLAG, help="Print the log line of the prune.")
-    ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Print the log line of the prune.")] = False,
 ) -> None:
     """Prune a session.
 
@@ -112,7 +101,11 @@ def prune_session(
     is_kept = has_lost and path is not None and os.path.isfile(path)
     if path and not dry_run and not is_kept:
         write_output(path, loaded.write(result.conversation))
-    _print_report(result.report, explain=explain, as_json=as_json, is_output_taken=path == "-")
+    if as_json:
+        show_json(result.report.to_dict())
+    elif explain:
+        show(Explanation(result.report), to_stderr=path == "-")
+    show(summary(result.report), to_stderr=True)
     show(session_notes(loaded), to_stderr=True)
     if has_lost:
         outcome = f"{path} was not overwritten: {RETRY}" if is_kept else "the missing content cannot be recalled"
@@ -144,14 +137,6 @@ def _has_lost_content(pruner: AnyPruner, report: Report) -> bool:
     except (ArchiveError, OSError):
         return True
     return False
-
-
-def _print_report(report: Report, *, explain: bool, as_json: bool, is_output_taken: bool) -> None:
-    if as_json:
-        show_json(report.to_dict())
-    elif explain:
-        show(Explanation(report), to_stderr=is_output_taken)
-    show(summary(report), to_stderr=True)
 
 
 def compare_sessions(

@@ -15,6 +15,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
+from itertools import groupby
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -26,7 +27,7 @@ import autoprune.apps.cli.options as options
 import autoprune.apps.cli.replaying as replaying
 from autoprune.apps.cli.console import show, show_json, show_report
 from autoprune.apps.cli.input_output import write_output
-from autoprune.apps.cli.savings import compactions_text, outlook_text, spending_notes, spending_table
+from autoprune.apps.cli.savings import compactions_text, spending_notes, spending_table
 from autoprune.apps.replay import atoms, request_table
 from autoprune.apps.replay.compaction_costs import CompactionSum, sum_compactions
 from autoprune.apps.replay.corpus import Engine, Task
@@ -149,10 +150,7 @@ def replay_sessions(
         ),
     ] = None,
     texts: Annotated[
-        bool,
-        typer.Option(
-            "--texts", metavar=options.FLAG, help="Include texts of results in the page. They may contain secrets."
-        ),
+        bool, typer.Option("--texts", help="Include texts of results in the page. They may contain secrets.")
     ] = False,
     as_json: options.AsJson = False,
     jobs: replaying.Jobs = None,
@@ -211,8 +209,8 @@ def replay_sessions(
         hint = COMPARE if html else f"{COMPARE} {CHARTS}"
         priced = likely if likely.replayed else None
         _print_tables(sessions, args, whole, ranking, priced, hint=hint, compares=compares)
-        for step in steps:
-            show(Text("\n".join(_step_lines(*step))), wraps=False)  # wrapped, a command cannot be pasted
+        for what, line in steps:  # not wrapped, so that the command can be pasted
+            show(Text(f"\n{what}:\n    {line}" if line else f"\n{what}."), wraps=False)
     if not rows:
         replaying.end_without_figures(sessions, at_home=not paths)
 
@@ -238,9 +236,10 @@ def _print_tables(
     compares: bool,
 ) -> None:
     """Print what `autoprune run` would have changed and, if the user compares strategies, all tables, else a hint."""
+    run = run_command(args.safe_zone)
     if ranking and likely:
-        show_report(outlook_text(likely, run_command(args.safe_zone)))
-    show_report(compactions_text(_compactions(sessions), run_command(args.safe_zone)))
+        show_report(Group(Text(likely.sentence(f"`{run}`"), style="bold"), Text(likely.basis, style="dim"), ""))
+    show_report(compactions_text(_compactions(sessions), run))
     if ranking and compares:
         show_report(overview_table(whole))
         for each, rows in ranking.items():
@@ -319,12 +318,6 @@ def _tune_line(paths: Sequence[str], given: Mapping[str, Any]) -> str:
     )
 
 
-def _step_lines(what: str, line: str) -> Iterator[str]:
-    yield f"\n{what}{':' if line else '.'}"
-    if line:
-        yield f"    {line}"
-
-
 def _compactions(sessions: Sequence[SessionFigures]) -> CompactionSum:
     return sum_compactions(compaction for each in sessions for compaction in each.compactions)
 
@@ -358,14 +351,17 @@ def verdict_table(prices: Prices, ranking: Sequence[Standing], cost: str) -> Ren
     table.add_column("strategy", overflow="fold", max_width=44)
     for name in ("bill", "spare\nchanged", *MAIN):
         table.add_column(name, justify="right", no_wrap=True)
-    headings = [_heading(each) for each in ranking]
-    for each, heading, previous in zip(ranking, headings, ["", *headings], strict=False):
-        if heading != previous:
-            table.add_row(Text(heading, style="dim"))
-        table.add_row(*_verdict_cells(each))
-    broken = (Text(line, style="bold red") for each in ranking for line in _violation_lines(each))
+    for heading, rows in groupby(ranking, _heading):
+        table.add_row(Text(heading, style="dim"))
+        for each in rows:
+            table.add_row(*_verdict_cells(each))
+    broken = (
+        f"{strategy_label(each.row)} broke a guarantee {count_noun(each.row.violations, 'time')}; --json says where"
+        for each in ranking
+        if each.row.violations
+    )
     sentence = Text(advice(ranking), style="bold")
-    return Group(_prices_line(prices, cost), table, *broken, "", sentence, "")
+    return Group(_prices_line(prices, cost), table, *(Text(line, "bold red") for line in broken), "", sentence, "")
 
 
 def details_table(ranking: Sequence[Standing]) -> RenderableType:
@@ -426,9 +422,3 @@ def share_cell(known: Interval, needed: int) -> str:
     """A share in percent with its interval, or with the number of atoms if they are few; a dash if there are none."""
     share, bounds = rounded(known, ".1f", 100)
     return figure_cell(share, f"n = {needed}" if needed < FEW_ATOMS else bounds) if needed else "–"
-
-
-def _violation_lines(each: Standing) -> Iterator[str]:
-    if each.row.violations:
-        times = count_noun(each.row.violations, "time")
-        yield f"{strategy_label(each.row)} broke a guarantee {times}; --json says where"

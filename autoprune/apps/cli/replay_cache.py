@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from importlib.metadata import entry_points
@@ -32,13 +33,12 @@ def cache_folder() -> Path:
     return (Path(given) if os.path.isabs(given) else Path.home() / ".cache") / "autoprune" / "replay"
 
 
+@dataclass(frozen=True)
 class Cached:
     """An engine that runs only tasks whose outcome is not in a folder, and keeps the outcomes of those there."""
 
-    def __init__(self, engine: Engine, folder: Path) -> None:
-        """Set the engine that runs the other tasks."""
-        self._engine = engine
-        self._folder = folder
+    engine: Engine
+    folder: Path
 
     def __call__(self, do: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[tuple[Task, T | Failed]]:
         """Yield each task with its outcome, those with a known outcome first."""
@@ -47,20 +47,20 @@ class Cached:
         files: dict[str, Path] = {}  # named before a session is read: it may grow meanwhile
         for task in tasks:
             if name := "" if task.texts else _name(do, task):
-                files[task.path] = self._folder / name
+                files[task.path] = self.folder / name
             outcome = _load(files[task.path]) if name else None
             if outcome is None:
                 waiting.append(task)
             else:
                 yield task, outcome
-        for task, outcome in self._engine(do, waiting):
+        for task, outcome in self.engine(do, waiting):
             if task.path in files and not isinstance(outcome, Failed):
                 _store(files[task.path], outcome)
             yield task, outcome
 
     def _clean(self) -> None:
         with suppress(OSError):
-            for file in self._folder.iterdir():
+            for file in self.folder.iterdir():
                 if file.stat().st_mtime < time.time() - KEPT:
                     file.unlink()
 
@@ -78,11 +78,6 @@ def _name(do: Callable[[Task], object], task: Task) -> str:
     return ""
 
 
-@cache
-def _code() -> str:
-    return installed_code()
-
-
 def installed_code() -> str:
     """A digest of the files of autoprune and of what extends it: a checkout may change without a new version."""
     groups = [group for group in entry_points().groups if group.startswith("autoprune.")]
@@ -91,6 +86,9 @@ def installed_code() -> str:
     files = (file for package in sorted(packages) for file in _files_of(package))
     known = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
     return sha256(repr((autoprune.__version__, known)).encode()).hexdigest()
+
+
+_code = cache(installed_code)  # the code of this process, which stays the same
 
 
 def _files_of(package: str) -> list[Path]:

@@ -214,15 +214,13 @@ def skipped_table(skipped: Mapping[str, str], *, brief: bool = False) -> Rendera
     for path, why in skipped.items():
         reasons.setdefault(why.replace(f": give {READABLE}", ""), []).append(path)
     most = 0 if brief else MOST_SKIPPED
-    return Group(*(line for why, paths in reasons.items() for line in _skipped_lines(why, paths, most)))
-
-
-def _skipped_lines(why: str, paths: Sequence[str], most: int) -> Iterator[Text]:
-    yield Text(f"skipped {count_noun(len(paths), 'session')}: {printable(why)}", style="yellow")
-    for path in paths[:most]:
-        yield Text(f"  {printable(path)}")
-    if len(paths) > most > 0:
-        yield Text(f"  and {len(paths) - most:,} more; --json names all")
+    lines: list[Text] = []
+    for why, paths in reasons.items():
+        lines.append(Text(f"skipped {count_noun(len(paths), 'session')}: {printable(why)}", style="yellow"))
+        lines += (Text(f"  {printable(path)}") for path in paths[:most])
+        if len(paths) > most > 0:
+            lines.append(Text(f"  and {len(paths) - most:,} more; --json names all"))
+    return Group(*lines)
 
 
 def show_assumptions(whole: Overview, args: ReplayArgs) -> None:

@@ -47,18 +47,16 @@ def resume_session(
         str | None,
         typer.Argument(metavar="SESSION", help="Its id or its file. Default: the newest one of this folder."),
     ] = None,
-    only_list: Annotated[bool, typer.Option("--list", metavar=options.FLAG, help="List the newest sessions.")] = False,
-    only_say: Annotated[
-        bool, typer.Option("--dry-run", metavar=options.FLAG, help="Only say what a copy would cost and keep.")
-    ] = False,
+    only_list: Annotated[bool, typer.Option("--list", help="List the newest sessions.")] = False,
+    only_say: Annotated[bool, typer.Option("--dry-run", help="Only say what a copy would cost and keep.")] = False,
     only_print: Annotated[
-        bool, typer.Option("--print", metavar=options.FLAG, help="Write the copy and print its command; start nothing.")
+        bool, typer.Option("--print", help="Write the copy and print its command; start nothing.")
     ] = False,
     receipt: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write what is changed to this file, as JSON without texts.")
     ] = None,
     no_archive: Annotated[
-        bool, typer.Option("--no-archive", metavar=options.FLAG, help="Keep no cleared results for `autoprune recall`.")
+        bool, typer.Option("--no-archive", help="Keep no cleared results for `autoprune recall`.")
     ] = False,
 ) -> None:
     """Resume a session as a slimmer copy, without a proxy, or list the newest sessions.

@@ -90,17 +90,14 @@ class ClientCommand(options.Command):
             return rest
         client, arguments = ctx.params["client"], ctx.params["arguments"] or ()
         if "--" not in given[: len(given) - len(arguments)]:
-            self._refuse_own_options(client, takewhile(lambda each: each != "--", arguments))
-        return rest
-
-    def _refuse_own_options(self, client: str, arguments: Iterable[str]) -> None:
-        own = {name for each in self.params for name in each.opts if name.startswith("--")}.difference(SHARED_OPTIONS)
-        for name in (each.partition("=")[0] for each in arguments):
-            if name in own:
+            own = {name for each in self.params for name in each.opts if name.startswith("--")} - {*SHARED_OPTIONS}
+            names = [each.partition("=")[0] for each in takewhile(lambda each: each != "--", arguments)]
+            if name := next((each for each in names if each in own), ""):
                 raise SettingsError(
                     f"{name} comes after {client}, so {client} would get it: write `autoprune {self.name} {name} … "
                     f"{client}`, or `autoprune {self.name} -- {client} … {name}` if it is {client}'s own option"
                 )
+        return rest
 
 
 def run_assistant(
@@ -113,16 +110,10 @@ def run_assistant(
     tier: Tier = None,
     holdout: Holdout = 0.0,
     no_archive: Annotated[
-        bool,
-        typer.Option(
-            "--no-archive", metavar=options.FLAG, help="Keep no cleared results on disk; placeholders have no ids then."
-        ),
+        bool, typer.Option("--no-archive", help="Keep no cleared results on disk; placeholders have no ids then.")
     ] = False,
     only_print: Annotated[
-        bool,
-        typer.Option(
-            "--print", metavar=options.FLAG, help="Print the commands that do the same by hand; start nothing."
-        ),
+        bool, typer.Option("--print", help="Print the commands that do the same by hand; start nothing.")
     ] = False,
 ) -> None:
     """Run an assistant with its conversations pruned.
@@ -186,7 +177,8 @@ def summarize_traffic(proxy: "Running") -> Iterator[str]:
     for at, session in enumerate(main):
         yield describe_session(session)
         if session.avoided:
-            yield f"autoprune: {describe_avoided(session)}"
+            seen = f"this conversation has seen {session.seen:,} tokens, and was not compacted"
+            yield f"autoprune: {seen}: {session.label[0]} compacts at {session.compact_at:,}"
         total = session.ledger.total
         if total.removed:
             net = f"pruning {'saved' if total.net >= 0 else 'lost'} {abs(total.net):,.0f} input tokens"
@@ -220,14 +212,6 @@ def cost_of_limit(sessions: "Sequence[Session]") -> str:
                 f"than no pruning, {amount(-total.net, ledger.prices)}; without --safe-zone a session never gets dearer"
             )
     return ""
-
-
-def describe_avoided(session: "Session") -> str:
-    """Say that a conversation was not compacted, and what it has seen."""
-    return (
-        f"this conversation has seen {session.seen:,} tokens, and was not compacted: {session.label[0]} compacts at "
-        f"{session.compact_at:,}"
-    )
 
 
 def describe_session(session: "Session") -> str:

@@ -17,7 +17,7 @@ import autoprune.apps.cli.options as options
 from autoprune.apps.cli.console import show, show_json
 from autoprune.apps.cli.ledgers import LedgerFile, Unread, ledger_folder, read_ledgers
 from autoprune.apps.replay.compaction_costs import CompactionSum
-from autoprune.apps.replay.spending import Outlook, ProjectSpending, Spending
+from autoprune.apps.replay.spending import ProjectSpending, Spending
 from autoprune.apps.replay.titles import Title
 from autoprune.apps.replay.verdict import count_noun
 from autoprune.apps.sessions import LARGEST_PROMPT
@@ -303,9 +303,11 @@ def _conclusion(total: Saving, first: datetime) -> str:
 
 def spending_table(sums: Sequence[ProjectSpending], sessions: Sequence[Spending]) -> RenderableType:
     """Draw the cost of sessions by agent and project, and the newest sessions. Both lists start with the newest."""
+    others = len(sessions) - sum(each.sessions for each in sums)
+    left = f"{count_noun(others, 'other session')} recorded no requests, or only those of another session"
     return Group(
         _headline(sums),
-        *_others_note(sums, sessions),
+        *([Text(left, "dim")] if others else []),
         "",
         _projects(sums),
         "",
@@ -327,13 +329,6 @@ def _headline(sums: Sequence[ProjectSpending]) -> Text:
         return Text(f"{sessions} with recorded usage, but without a known price of the model: give --model")
     cost = f"${dollars:,.2f}"
     return Text.assemble(f"{sessions} cost ", (cost, "bold"), " at API list prices, by the recorded usage")
-
-
-def _others_note(sums: Sequence[ProjectSpending], sessions: Sequence[Spending]) -> Iterator[Text]:
-    if others := len(sessions) - sum(each.sessions for each in sums):
-        yield Text(
-            f"{count_noun(others, 'other session')} recorded no requests, or only those of another session", "dim"
-        )
 
 
 def _projects(sums: Sequence[ProjectSpending]) -> Table:
@@ -401,11 +396,6 @@ def spending_notes(sums: Sequence[ProjectSpending]) -> Iterator[str]:
             f"{count_noun(count, 'request')} cost {extra} more, because all tokens of a prompt of that size have a "
             "higher price: see `autoprune run --tier`"
         )
-
-
-def outlook_text(found: Outlook, run: str) -> RenderableType:
-    """Say in dollars what the command `run` would have changed, and which part of the sessions that rests on."""
-    return Group(Text(found.sentence(f"`{run}`"), style="bold"), Text(found.basis, style="dim"), "")
 
 
 def compactions_text(found: CompactionSum, run: str) -> RenderableType:

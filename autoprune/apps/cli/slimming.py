@@ -17,7 +17,6 @@ from autoprune.apps.replay.atoms import GROUPS
 from autoprune.apps.replay.episode import episode
 from autoprune.apps.replay.rows import MAIN
 from autoprune.apps.sessions import Changes, Recording, recordings, slim_copy
-from autoprune.conversation.archive import Archive
 from autoprune.conversation.limited_archive import LimitedDirectory
 from autoprune.conversation.placeholders import content_id, text_to_archive
 from autoprune.errors import SessionError
@@ -86,7 +85,7 @@ class SlimSession:
             ],
         }
 
-    def write(self, archive: Archive | None) -> None:
+    def write(self, archive: LimitedDirectory | None) -> None:
         """Write the copy beside its source, readable for its owner only, and before that what it cleared.
 
         Raises SessionError if that fails.
@@ -94,7 +93,9 @@ class SlimSession:
         try:
             if archive is not None:
                 archive.update(self.payloads)
-                name_payloads(archive, self.result)
+                for part in self.result.plan.results:
+                    with suppress(OSError):  # it only lacks a name in searches
+                        archive.describe(content_id(text_to_archive(part)), f"{part.tool} {target(part.call)}".strip())
             replace_private(self.path, self.text)
             used = self.source.stat().st_mtime - 1  # the session itself stays the newer one
             os.utime(self.path, (used, used))
@@ -167,14 +168,6 @@ def _evidence(found: Recording, result: Result[Any]) -> tuple[int, int]:
         if need.request >= len(found.requests) - RECENT and need.atom.kind in kinds
     ]
     return len(recent), sum(bool(need.written) or any(shown[at] for at in need.sources) for need in recent)
-
-
-def name_payloads(archive: Archive, result: Result[Any]) -> None:
-    """Tell an archive that is searched what each payload was."""
-    if isinstance(archive, LimitedDirectory):
-        for part in result.plan.results:
-            with suppress(OSError):  # it only lacks a name in searches
-                archive.describe(content_id(text_to_archive(part)), f"{part.tool} {target(part.call)}".strip())
 
 
 def untried(client: Client, version: str) -> str:

@@ -1,6 +1,5 @@
 """`autoprune tune`: recommend a setting for the user's own sessions, cross-validated."""
 
-from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Annotated
 
@@ -87,20 +86,16 @@ def tune_settings(
             show_json({"prices": asdict(args.prices[0]), **asdict(tuned)})
         else:
             show_report(_frontier_table(tuned, args))
-            lines = (tuned.snippet, *_command_lines(tuned, overview(sessions).agents))
+            lines = [tuned.snippet]
+            if tuned.recommended != NONE:
+                run = replaying.run_line(tuned.recommended, agents=overview(sessions).agents)
+                lines += ["", "# or, for an assistant:", run]
             show(Text("\n".join(lines)), wraps=False)  # wrapped, it cannot be pasted
     show(replaying.skipped_table(replaying.skipped_files(sessions)), to_stderr=True, wraps=False)
     if figures:
         replaying.show_assumptions(overview(sessions), args)
     else:
         replaying.end_without_figures(sessions, at_home=not paths)
-
-
-def _command_lines(tuned: Tuning, agents: Iterable[str]) -> tuple[str, ...]:
-    """Return the command that runs an assistant with the recommended setting; nothing for no pruning."""
-    if tuned.recommended == NONE:
-        return ()
-    return ("", "# or, for an assistant:", replaying.run_line(tuned.recommended, agents=agents))
 
 
 def _frontier_table(tuned: Tuning, args: ReplayArgs) -> RenderableType:
@@ -113,21 +108,17 @@ def _frontier_table(tuned: Tuning, args: ReplayArgs) -> RenderableType:
         cells = row.strategy, *bill, *(_share_text(row, group) for group in MAIN)
         table.add_row(*(Text(cell, style=style) for cell in cells))
     condition = f"at least {tuned.floor:.0%} of each kind kept, prices {args.prices[0]}"
+    nothing = "no pruning; no setting is cheaper and keeps enough evidence"
+    recommended = nothing if tuned.recommended == NONE else tuned.recommended
     return Group(
         Text(f"{len(tuned.rows) - 1} settings on {count_noun(tuned.sessions, 'session')}; {condition}", style="bold"),
         table,
         Text(LEGEND, style="dim"),
         "",
-        Text(_recommendation(tuned), style="bold"),
+        Text(f"recommended: {recommended}", style="bold"),
         Text(_cross_validation(tuned)),
         "",
     )
-
-
-def _recommendation(tuned: Tuning) -> str:
-    if tuned.recommended == NONE:
-        return "recommended: no pruning; no setting is cheaper and keeps enough evidence"
-    return f"recommended: {tuned.recommended}"
 
 
 def _share_text(row: Row, group: Atoms) -> str:

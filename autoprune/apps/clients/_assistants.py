@@ -156,7 +156,7 @@ def route_qwen(user: User) -> Route:
     _refuse_model_url(user, of_home)
     chosen = user.option(QWEN_OPTION) or get_in(settings, "baseUrl")
     upstream, at_proxy = reroute(user, chosen or user.variable(QWEN_URL) or OPENAI, QWEN_URL)
-    others = drop_options(user.arguments, lambda each: each.startswith(f"{QWEN_OPTION}="))
+    others = drop_options(user.arguments, f"{QWEN_OPTION}=")
     return Route(upstream, {QWEN_URL: at_proxy}, (QWEN_OPTION, at_proxy, *others) if chosen else others)
 
 
@@ -263,7 +263,7 @@ def route_cline(user: User) -> Route:
     if sandbox is None:
         return Route(upstream, environ, user.arguments, files)
     environ |= {CLINE_SANDBOX: "0", **{each: str(sandbox / place) for each, place in CLINE_SANDBOX_VARIABLES.items()}}
-    others = drop_options(user.arguments, lambda each: each.startswith(f"{CLINE_FOLDER_OPTION}="))
+    others = drop_options(user.arguments, f"{CLINE_FOLDER_OPTION}=")
     return Route(upstream, environ, others, files)
 
 
@@ -307,7 +307,9 @@ def route_pi(user: User) -> Route:
     """Route pi by a temporary extension that sets the baseUrl of its provider, or of three if none is named."""
     folder = user.folder_of("PI_CODING_AGENT_DIR", ".pi", "agent")
     own = get_in(user.json(folder / "models.json"), "providers") or {}
-    chosen = _pi_provider(user, get_in(user.json(folder / "settings.json"), "defaultProvider"))
+    usual = get_in(user.json(folder / "settings.json"), "defaultProvider")
+    model = user.option("--model") or ""  # perhaps with its provider
+    chosen = user.option("--provider") or (model.partition("/")[0] if "/" in model else usual)
     urls = {name: _pi_url(user, own, name) for name in ([chosen] if chosen else PI_URLS)}
     upstream, at_proxy = reroute_all(user, urls, PI_URLS)
     lines = [
@@ -316,12 +318,6 @@ def route_pi(user: User) -> Route:
     ]
     extension = "\n".join(("export default function (pi) {", *lines, "}\n"))
     return Route(upstream, {}, ("--extension", f"{FOLDER}/{PI_FILE}", *user.arguments), {PI_FILE: extension})
-
-
-def _pi_provider(user: User, usual: str | None) -> str | None:
-    """The provider that the arguments or the settings name, perhaps in the model's name."""
-    model = user.option("--model") or ""
-    return user.option("--provider") or (model.partition("/")[0] if "/" in model else usual)
 
 
 def _pi_url(user: User, own: Any, name: str) -> str:

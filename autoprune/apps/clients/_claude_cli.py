@@ -44,10 +44,9 @@ def route(user: User) -> Route:
     """
     refuse_other_process(user, "Claude Code", *OTHER_PROCESSES)
     own, *project, given = _settings(user)
-    of_project = {name: value for each in project for name, value in _env(each).items()}
-    of_settings = {**_env(own), **of_project, **_env(given)}  # the last one takes precedence
+    of_settings = _env(own, *project, given)
     if BASE_URL not in _env(given):
-        _check_trust(user, of_project.get(BASE_URL))
+        _check_trust(user, _env(*project).get(BASE_URL))
     effective = {**user.environ, **of_settings}
     if cloud := next((name for name in OTHER_CLOUDS if is_on(effective.get(name))), None):
         raise ClientError(
@@ -61,7 +60,7 @@ def route(user: User) -> Route:
     settings = json.dumps({**given, "env": {**(get_in(given, "env") or {}), BASE_URL: at_proxy}})
     if not given:
         return Route(upstream, environ, (OPTION, settings, *user.arguments))
-    others = drop_options(user.arguments, lambda each: each.startswith(f"{OPTION}="))
+    others = drop_options(user.arguments, f"{OPTION}=")
     # A file, because the user's settings may hold keys, and arguments are visible in the list of processes.
     return Route(upstream, environ, (OPTION, f"{FOLDER}/{FILE}", *others), {FILE: settings})
 
@@ -69,23 +68,16 @@ def route(user: User) -> Route:
 def claude_settings(user: User) -> tuple[dict[str, str], dict[str, Any]]:
     """The environment variables that Claude Code sees, and its settings from all files."""
     files = _settings(user)
-    environ = {name: value for each in files for name, value in _env(each).items()}
-    return {**user.environ, **environ}, reduce(merge_objects, files)
+    return {**user.environ, **_env(*files)}, reduce(merge_objects, files)
 
 
 def _settings(user: User) -> list[dict[str, Any]]:
     """The settings of the user, of the project's files and of the option; each takes precedence over those before."""
     own = user.folder_of("CLAUDE_CONFIG_DIR", ".claude") / "settings.json"
-    files = (own, *(user.folder / ".claude" / name for name in PROJECT_FILES))
-    return [*map(user.json, files), _settings_option(user)]
-
-
-def _settings_option(user: User) -> dict[str, Any]:
-    """The settings that `--settings` gives, as JSON or in a file."""
-    given = user.option(OPTION)
-    if not given:
-        return {}
-    return parse_object(given, OPTION) if given.lstrip().startswith("{") else user.json(user.folder / given)
+    files = [user.json(each) for each in (own, *(user.folder / ".claude" / name for name in PROJECT_FILES))]
+    given = user.option(OPTION) or "{}"  # JSON, or the name of a file
+    option = parse_object(given, OPTION) if given.lstrip().startswith("{") else user.json(user.folder / given)
+    return [*files, option]
 
 
 def _check_trust(user: User, url: str | None) -> None:
@@ -100,10 +92,10 @@ def _check_trust(user: User, url: str | None) -> None:
         )
 
 
-def _env(settings: Mapping[str, Any]) -> dict[str, str]:
-    """The environment variables in settings."""
-    own = get_in(settings, "env")
-    return {name: str(value) for name, value in own.items() if value is not None} if isinstance(own, Mapping) else {}
+def _env(*settings: Mapping[str, Any]) -> dict[str, str]:
+    """The environment variables in settings, the last of which take precedence."""
+    objects = (own for each in settings if isinstance(own := get_in(each, "env"), Mapping))
+    return {name: str(value) for own in objects for name, value in own.items() if value is not None}
 
 
 CLIENT = Client(

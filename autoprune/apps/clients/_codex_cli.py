@@ -32,22 +32,20 @@ BUILT_IN = ("amazon-bedrock", "ollama", "lmstudio")  # providers whose base URLs
 def route(user: User) -> Route:
     """Route Codex by the configuration key that names the base URL of its model provider."""
     refuse_other_process(user, "Codex", "--remote", "cloud")
-    config = _config(user)
-    overrides = _overrides(user)
-    provider = _provider(user, config, overrides)
+    provider = _provider(user)
     key = "openai_base_url" if provider == "openai" else f"model_providers.{provider}.base_url"
-    of_config = get_in(config, *key.split("."))
-    upstream, at_proxy = reroute(user, overrides.get(key) or of_config or _usual_url(user, provider), key)
-    spellings = tuple(f"{option}{key}=" for option in ("-c", "-c=", "--config="))
-    arguments = drop_options(user.arguments, lambda each: each.startswith(spellings))
+    of_user = _overrides(user).get(key) or get_in(_config(user), *key.split("."))
+    upstream, at_proxy = reroute(user, of_user or _usual_url(user, provider), key)
+    arguments = drop_options(user.arguments, *(f"{option}{key}=" for option in ("-c", "-c=", "--config=")))
     logs = ",".join((user.variable("RUST_LOG") or "error", QUIET))
     return Route(upstream, {"RUST_LOG": logs}, ("-c", f"{key}={json.dumps(at_proxy)}", *arguments))
 
 
 def codex_setting(user: User, key: str) -> Any:
     """A value of the configuration, by the precedence of Codex; None if there is none."""
-    config, profile = _config(user), user.option(*PROFILE)
-    of_profile = get_in(config, "profiles", str(profile or config.get("profile")), key)
+    config = _config(user)
+    profile = user.option(*PROFILE) or config.get("profile")  # a table in versions before 0.169
+    of_profile = get_in(config, "profiles", str(profile), key)
     return next((each for each in (_overrides(user).get(key), of_profile, config.get(key)) if each is not None), None)
 
 
@@ -75,11 +73,9 @@ def _overrides(user: User) -> dict[str, Any]:
     return found
 
 
-def _provider(user: User, config: dict[str, Any], overrides: dict[str, Any]) -> str:
+def _provider(user: User) -> str:
     """The model provider in use. Raises ClientError for one whose base URL cannot be configured."""
-    profile = user.option(*PROFILE) or config.get("profile")  # a table in versions before 0.169
-    of_profile = get_in(config, "profiles", str(profile), "model_provider")
-    name = overrides.get("model_provider") or of_profile or config.get("model_provider") or "openai"
+    name = codex_setting(user, "model_provider") or "openai"
     if "--oss" in user.arguments or name in BUILT_IN:
         which = "--oss" if "--oss" in user.arguments else f"the model provider {name}"
         raise ClientError(f"Codex would bypass the proxy with {which}: use one with a base_url in [model_providers]")

@@ -67,13 +67,11 @@ class User:
         except tomllib.TOMLDecodeError as error:
             raise ClientError(f"{path} is not valid TOML: {error}") from error
 
-    def with_env_file(self, *paths: PurePath) -> "User":
-        """Add the variables of the first of these files that exists, except those that are set already."""
-        text = next((text for path in paths if (text := self.read(path)) is not None), "")
-        found = {
-            name: value.strip(value[:1]) if value[:1] in QUOTES else value for name, value in ASSIGNMENT.findall(text)
-        }
-        return replace(self, environ={**found, **self.environ})
+    def with_env_file(self, path: PurePath) -> "User":
+        """Add the variables of a file, if it exists, except those that are set already."""
+        found = ASSIGNMENT.findall(self.read(path) or "")
+        values = {name: value.strip(value[:1]) if value[:1] in QUOTES else value for name, value in found}
+        return replace(self, environ={**values, **self.environ})
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -105,7 +103,6 @@ class Route:
     environ: Mapping[str, str] = field(default_factory=dict)
     arguments: tuple[str, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
 
     def through(self, proxy: str, folder: str) -> "Route":
         """Replace the placeholders by the proxy's URL and the temporary folder."""
@@ -250,15 +247,14 @@ def merge_objects(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[st
     return merged
 
 
-def drop_options(arguments: Sequence[str], is_dropped: Callable[[str], bool]) -> tuple[str, ...]:
-    """Remove options with their values; `is_dropped` gets each as `option=value`, even if given as two arguments."""
+def drop_options(arguments: Sequence[str], *beginnings: str) -> tuple[str, ...]:
+    """Remove options that begin so as `option=value`, such as `--model=`, even if given as two arguments."""
     rest: list[str] = []
     index = 0
     while index < len(arguments):
-        pair = "=".join(arguments[index : index + 2])
-        if is_dropped(arguments[index]):
+        if arguments[index].startswith(beginnings):
             index += 1
-        elif index + 1 < len(arguments) and is_dropped(pair):
+        elif "=".join(arguments[index : index + 2]).startswith(beginnings):
             index += 2
         else:
             rest.append(arguments[index])

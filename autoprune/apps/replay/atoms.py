@@ -113,7 +113,9 @@ def _call_atoms(call: ToolCall) -> Iterator[Atom]:
     if not call_arguments and isinstance(call.arguments, str):
         call_arguments = {"input": call.arguments}  # a tool that takes free text, such as a patch
     yield from (Atom(Kind.PATH, path) for path in paths(call) if len(path) >= LEAST_PATH)
-    yield from _argument_atoms(call_arguments, 0)
+    for name, text, beside in leaves(call_arguments):
+        if isinstance(text, str):
+            yield from _text_atoms(name, text, beside)
     script = command(call)
     if script and not is_patch(script):
         yield from (Atom(Kind.PATH, word) for word in path_words(script))
@@ -121,18 +123,18 @@ def _call_atoms(call: ToolCall) -> Iterator[Atom]:
         yield from (Atom(Kind.SHELL_EDIT, text) for text in shell_edits(script))
 
 
-def _argument_atoms(
-    value: object, depth: int, name: str = "", beside: Mapping[object, object] = NOTHING
-) -> Iterator[Atom]:
-    """Yield the atoms in an object of arguments, in a list, or in a text; `name` is the argument's name."""
-    if isinstance(value, str):
-        yield from _text_atoms(name, value, beside)
-    elif isinstance(value, Mapping) and depth <= DEEPEST:
+def leaves(
+    value: object, depth: int = 0, name: str = "", beside: Mapping[object, object] = NOTHING
+) -> Iterator[tuple[str, object, Mapping[object, object]]]:
+    """Yield the single values in the arguments of a call, each with its name and the object that holds it."""
+    if isinstance(value, Mapping) and depth <= DEEPEST:
         for field, item in value.items():
-            yield from _argument_atoms(item, depth + 1, str(field), value)
+            yield from leaves(item, depth + 1, str(field), value)
     elif isinstance(value, list | tuple) and depth <= DEEPEST:
         for item in value:
-            yield from _argument_atoms(item, depth + 1, name, beside)
+            yield from leaves(item, depth + 1, name, beside)
+    else:
+        yield name, value, beside
 
 
 def _text_atoms(name: str, text: str, beside: Mapping[object, object]) -> Iterator[Atom]:

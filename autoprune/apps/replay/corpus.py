@@ -10,7 +10,7 @@ import math
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, replace
@@ -95,13 +95,10 @@ def reward_beside(path: str) -> float | None:
     folder = Path(path).parent
     try:
         result = json.loads((folder.parent / "result.json").read_bytes()) if folder.name == "agent" else {}
-    except (OSError, ValueError, RecursionError):
-        return None
-    rewards = fields_of(fields_of(fields_of(result).get("verifier_result")).get("rewards"))
-    reward = rewards.get("reward", next(iter(rewards.values()), None))
-    try:
+        rewards = fields_of(fields_of(fields_of(result).get("verifier_result")).get("rewards"))
+        reward = rewards.get("reward", next(iter(rewards.values()), None))
         return float(reward) if isinstance(reward, int | float) and math.isfinite(reward) else None
-    except OverflowError:  # an integer with hundreds of digits
+    except (OSError, ValueError, RecursionError, OverflowError):  # no JSON, or an integer with hundreds of digits
         return None
 
 
@@ -154,13 +151,10 @@ def key(args: ReplayArgs, version: str, environ: Mapping[str, str] | None = None
     # AUTOPRUNE_* variables change what strategies do, so figures under other ones are not the same.
     settings = sorted((name, value) for name, value in variables.items() if name.startswith("AUTOPRUNE_"))
     named = {**asdict(args), "readers": [each if isinstance(each, str) else each.name for each in args.readers]}
-    files = _own_files((*args.strategies, *(each for each in args.readers if isinstance(each, str))))
+    texts = (*args.strategies, *(each for each in args.readers if isinstance(each, str)))
+    own = (Path(text.partition(".py:")[0] + ".py") for text in texts if is_in_file(text))
+    files = [sha256(file.read_bytes()).hexdigest() for file in own]
     return sha256(repr((version, named, settings, files)).encode()).hexdigest()[:16]
-
-
-def _own_files(named: Sequence[str]) -> list[str]:
-    files = (text.partition(".py:")[0] + ".py" for text in named if is_in_file(text))
-    return [sha256(Path(file).read_bytes()).hexdigest() for file in files]
 
 
 # Engines: processes on this machine, or a Ray cluster. If a task kills its process, only this task fails.

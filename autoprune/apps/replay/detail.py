@@ -5,18 +5,17 @@ names of the programs that a command runs, but no text of a result and no other 
 whole target, and the beginning and end of each result's text.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from itertools import islice
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
+from autoprune.apps.replay.clairvoyant import place
 from autoprune.apps.replay.episode import Episode
 from autoprune.apps.replay.episode_figures import Figures, figures
 from autoprune.apps.replay.play import play, pruner_arguments
 from autoprune.apps.replay.policies import NO_PRUNING, Policy
 from autoprune.apps.replay.session import FULL, ReplayArgs, deciding_prices, episodes
 from autoprune.conversation.edits import sentence
-from autoprune.conversation.transcript import Speaker, ToolCall, ToolResult
+from autoprune.conversation.transcript import Speaker, ToolCall
 from autoprune.facts.calls import command, paths, target
 from autoprune.facts.shell import program_names
 from autoprune.planning.plan import Plan
@@ -85,20 +84,11 @@ class SessionDetail:
     cold: tuple[int, ...] = ()
     has_texts: bool = False
 
-    @property
-    def requests(self) -> int:
-        """The number of requests."""
-        return len(self.unpruned)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The detail as JSON-compatible values."""
-        return asdict(self)
-
 
 def most_expensive(found: Sequence[Figures], prices: str, count: int) -> list[str]:
     """The names of the episodes with the largest unpruned bills, the largest first."""
     unpruned = {each.episode: each.bills[prices].total for each in found if each.strategy == NO_PRUNING}
-    return list(islice(sorted(unpruned, key=lambda name: (-unpruned[name], name)), count))
+    return sorted(unpruned, key=lambda name: (-unpruned[name], name))[:count]
 
 
 def session_details(
@@ -179,27 +169,17 @@ def _outcome(known: Episode, policy: Policy, args: ReplayArgs, found: Mapping[st
     row = found.get(policy.text)
     if row is None:
         row = figures(play(known, new_pruner, strategy, count=exact()), policy.text, args.prices, style=FULL)
-    cleared = tuple(_clearings(known, _plan(known, new_pruner, strategy)))
-    return Outcome(policy.text, row.prompts, row.held, cleared, row.missed)
-
-
-def _plan(known: Episode, new_pruner: Callable[[], Any], strategy: Any) -> Plan:
-    """The plan at the last request. Its edits name the requests at which they were made."""
-    plan: Plan = (
-        new_pruner().prune(known.messages[: known.requests[-1]], strategy, **pruner_arguments(known, strategy)).plan
-    )
-    return plan
+    # The edits of the plan at the last request name the requests at which they were made.
+    sent = known.messages[: known.requests[-1]]
+    plan = new_pruner().prune(sent, strategy, **pruner_arguments(known, strategy)).plan
+    return Outcome(policy.text, row.prompts, row.held, tuple(_clearings(known, plan)), row.missed)
 
 
 def _clearings(known: Episode, plan: Plan) -> Iterator[Cleared]:
     """Yield the results that the plan edited, and those whose messages it folded or dropped."""
-    edits = {_place(part): edit for part, edit in plan.results.items()}
+    edits = {place(part): edit for part, edit in plan.results.items()}
     for number, result in enumerate(known.transcript.results):
-        if edit := edits.get(_place(result)):
+        if edit := edits.get(place(result)):
             yield Cleared(number, known.first_request_from(edit.request), sentence(edit.reason), edit.saved)
         elif fold := plan.gone.get(result.location.message):
             yield Cleared(number, known.first_request_from(fold.request), sentence(fold.reason), result.tokens)
-
-
-def _place(result: ToolResult) -> object:
-    return result.location.path, result.location.start

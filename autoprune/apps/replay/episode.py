@@ -17,12 +17,12 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
 from statistics import median
 from typing import Any
 
-from autoprune.apps.replay.evidence import Evidence, Protected, evidence, protected_content
+from autoprune.apps.replay.evidence import Evidence, Protected, answer_end, evidence, protected_content
 from autoprune.apps.replay.sizes import Sizes, fit_sizes
 from autoprune.apps.replay.titles import UNTITLED, Title, project_of
 from autoprune.apps.sessions import Recording, Request, Usage
@@ -61,29 +61,26 @@ def billings(
     recorded life of the cache, in seconds: then what the log says about hits does not count, since those were of
     another cache.
     """
-    lives = tuple(_lives(recording.requests)) if life is None else (life,) * len(recording.requests)
+    alive = tuple(lives(recording.requests)) if life is None else (life,) * len(recording.requests)
     observed = observed_life(recording.requests) if life is None else 0.0
     has_cache = not _has_no_cache(recording.requests)
     has_reads = any(each.usage and each.usage.cached for each in recording.requests)
-    # A model is priced once for each cache life.
-    prices_by_model: dict[tuple[str, float | None], Prices] = {}
     billed_requests: list[Billing] = []
+    # A log that counts no cached tokens says nothing about hits, unless it shows that nothing was cached at all.
+    has_hits = life is None and (has_reads or not has_cache)
     last: Usage | None = None
     named = next((each.model for each in recording.requests if each.model), "") or model or ""
-    for request, alive, counted in zip(recording.requests, lives, answers, strict=True):
+    for request, seconds, counted in zip(recording.requests, alive, answers, strict=True):
         named = request.model or named
-        if (named, alive) not in prices_by_model:
-            listed = prices(None, named, alive)
-            listed = listed.with_reads if has_reads else listed
-            listed = replace(listed, life=max(listed.life, observed))
-            prices_by_model[named, alive] = listed if has_cache else replace(listed, read=1.0, write=1.0)
+        at = listed_prices(named, seconds)
+        at = replace(at.with_reads if has_reads else at, life=max(at.life, observed))
+        at = at if has_cache else replace(at, read=1.0, write=1.0)
         usage = request.usage
         # Older logs record only the first event of an answer: see the top of this module.
         answer = usage.output if usage and 2 * usage.output >= counted else counted
-        billed_requests.append(Billing(prices_by_model[named, alive], answer, *_hit(usage, last)))
+        hit, read = _hit(usage, last) if has_hits else (None, 0)
+        billed_requests.append(Billing(at, answer, hit, read))
         last = usage or last
-    if life is not None or (has_cache and not has_reads):
-        return tuple(Billing(each.prices, each.answer) for each in billed_requests)
     return tuple(billed_requests)
 
 
@@ -110,7 +107,13 @@ def _hit(usage: Usage | None, last: Usage | None) -> tuple[float | None, int]:
     return min(1.0, usage.cached / whole), usage.cached
 
 
-def _lives(requests: Sequence[Request]) -> Iterator[float | None]:
+@lru_cache(maxsize=256)
+def listed_prices(model: str, life: float | None) -> Prices:
+    """Look up the prices of a model, "" if it is not known, and of a cache with a life in seconds."""
+    return prices(None, model, life)
+
+
+def lives(requests: Sequence[Request]) -> Iterator[float | None]:
     """Yield the life of the cache that each request writes, in seconds; None if the log does not say."""
     life = next((request.life for request in requests if request.life), None)
     for request in requests:
@@ -137,30 +140,26 @@ def sources(recording: Recording, *, model: str | None, life: float | None, used
 
 
 def recorded_cost(requests: Sequence[Request], known: Sequence[Billing]) -> float | None:
-    """Compute the dollars of the recorded requests from their usage; None if usage or a price is unknown.
-
-    A cost that the log states takes precedence over the cost of its tokens.
-    """
+    """Compute the dollars of the recorded requests from their usage; None if usage or a price is unknown."""
     total = 0.0
     for request, billing in zip(requests, known, strict=True):
-        usage = request.usage
-        if usage is None:
+        cost = usage_dollars(request.usage, billing.prices, billing.answer) if request.usage else None
+        if cost is None:
             return None
-        if usage.cost is not None:
-            total += usage.cost
-        elif billing.prices.input_price is None:
-            return None
-        else:
-            total += usage_cost(usage, billing.prices, billing.answer) * billing.prices.input_price
+        total += cost
     return total if requests else None
 
 
-def usage_cost(usage: Usage, at: Prices, answer: int) -> float:
-    """Compute the cost of recorded prompt tokens and of an answer of `answer` tokens, in input tokens."""
+def usage_dollars(usage: Usage, at: Prices, answer: int) -> float | None:
+    """Return the cost that the log states, or else that of the prompt and of `answer` tokens; None without a price."""
+    if usage.cost is not None:
+        return usage.cost
+    if at.input_price is None:
+        return None
     fresh = max(0, usage.prompt - usage.cached - usage.written)
     tier = at.tier(usage.prompt)
     prompt = at.read * usage.cached + at.write * usage.written + fresh
-    return tier.prompt * prompt + tier.answer * at.output * answer
+    return at.input_price * (tier.prompt * prompt + tier.answer * at.output * answer)
 
 
 LEAST_REQUESTS = 20  # shorter recordings say little about a strategy
@@ -224,7 +223,9 @@ class Episode:
     @cached_property
     def hidden(self) -> dict[str, int]:
         """The counted tokens of thinking, by the id of the first call of its answer."""
-        return self.sizes.hidden(self.transcript.entries)
+        answers = [each for each in zip(self.transcript.entries, self.sizes.messages, strict=True) if each[0].calls]
+        extra = {entry.calls[0].id: round(size / self.sizes.text) - entry.tokens for entry, size in answers}
+        return {id: tokens for id, tokens in extra.items() if id is not None and tokens > 0}
 
     @cached_property
     def thinking(self) -> tuple[float, ...]:
@@ -357,11 +358,8 @@ def _window(model: str | None) -> int:
 def answers_of(transcript: Transcript, requests: Sequence[int], ratio: float) -> Iterator[int]:
     """Yield the provider's tokens of the answer to each request."""
     for start in requests:
-        tokens, at = 0, start
-        while at < len(transcript.entries) and transcript.entries[at].speaker is Speaker.MODEL:
-            tokens += transcript.entries[at].tokens
-            at += 1
-        yield round(ratio * tokens)
+        answer = transcript.entries[start : answer_end(transcript, start)]
+        yield round(ratio * sum(entry.tokens for entry in answer))
 
 
 def _pause(before: Request, now: Request) -> float:

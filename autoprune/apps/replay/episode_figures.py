@@ -1,6 +1,6 @@
 """The figures of one episode under one strategy: its bill at some prices, and the evidence that stayed visible."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
@@ -44,7 +44,8 @@ def bill(run: Run, prices: Prices) -> Bill:
     life = None if prices == OWN else prices.life
     at = tuple(_request_prices(episode, prices))
     total, unpruned, worst = 0.0, 0.0, 0.0
-    for cost, whole in zip(request_costs(run, prices), _unpruned_costs(episode, at, life), strict=True):
+    grown = [(whole, min(whole, before)) for before, whole in pairwise((0, *episode.unpruned))]
+    for cost, whole in zip(request_costs(run, prices), _costs(episode, grown, prices), strict=True):
         total += cost
         unpruned += whole
         worst = max(worst, total / unpruned if unpruned else 1.0)
@@ -63,20 +64,16 @@ def bill(run: Run, prices: Prices) -> Bill:
 
 def request_costs(run: Run, prices: Prices) -> Iterator[float]:
     """Yield the cost of each request in input tokens, at the given prices or at its own, as in `bill`."""
-    episode = run.episode
+    return _costs(run.episode, [(prompt.tokens, prompt.held) for prompt in run.prompts], prices)
+
+
+def _costs(episode: Episode, prompts: Iterable[tuple[int, int]], prices: Prices) -> Iterator[float]:
+    """Yield the costs of prompts, given as their tokens and those shared with the previous prompt."""
     life = None if prices == OWN else prices.life
-    at = _request_prices(episode, prices)
-    for request, (prompt, (known, weight)) in enumerate(zip(run.prompts, at, strict=True)):
-        held = episode.cached_tokens(request, prompt.tokens, prompt.held, life)
-        yield weight * known.request(prompt.tokens, held, episode.billings[request].answer)
-
-
-def _unpruned_costs(episode: Episode, at: Sequence[tuple[Prices, float]], life: float | None) -> Iterator[float]:
-    before = 0
-    for request, (whole, (known, weight)) in enumerate(zip(episode.unpruned, at, strict=True)):
-        held = episode.cached_tokens(request, whole, min(whole, before), life)
-        yield weight * known.request(whole, held, episode.billings[request].answer)
-        before = whole
+    at = zip(prompts, _request_prices(episode, prices), strict=True)
+    for request, ((tokens, shared), (known, weight)) in enumerate(at):
+        held = episode.cached_tokens(request, tokens, shared, life)
+        yield weight * known.request(tokens, held, episode.billings[request].answer)
 
 
 def _request_prices(episode: Episode, prices: Prices) -> Iterator[tuple[Prices, float]]:

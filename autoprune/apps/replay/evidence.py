@@ -17,9 +17,10 @@ Protected at each request are
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
 
 from autoprune.apps.replay.atoms import GROUPS, STATED, Atom, Group, Kind, atoms, hunks, is_patch
 from autoprune.apps.replay.statements import stated_atoms
@@ -82,7 +83,7 @@ def evidence(transcript: Transcript, requests: Sequence[int]) -> Evidence:
             for text in _words_outside_results(transcript, message):
                 (written if is_model else said).add_text(text)
                 messages += [message] if is_model else []
-        end = _answer_ends(transcript, start, stops[request + 1])
+        end = answer_end(transcript, start, stops[request + 1])
         for atom in _atoms(transcript, start, end, results):
             sources, own = results.find(atom), tuple(dict.fromkeys(messages[text] for text in written.find(atom)))
             if said.find(atom):
@@ -99,9 +100,10 @@ def evidence(transcript: Transcript, requests: Sequence[int]) -> Evidence:
     return Evidence(tuple(needs), free, unsupported, common)
 
 
-def _answer_ends(transcript: Transcript, start: int, stop: int) -> int:
-    end = start
-    while end < stop and transcript.entries[end].speaker == "model":
+def answer_end(transcript: Transcript, start: int, stop: int | None = None) -> int:
+    """Find the end of the answer that begins at an index: the next message that is not the model's, or `stop`."""
+    end, stop = start, len(transcript.entries) if stop is None else stop
+    while end < stop and transcript.entries[end].speaker is Speaker.MODEL:
         end += 1
     return end
 
@@ -118,7 +120,7 @@ def _words_outside_results(transcript: Transcript, message: int) -> Iterator[str
     yield from entry.texts
     for call in entry.calls:
         call_arguments = arguments(call)
-        said = "\n".join(strings(dict(call_arguments))) if call_arguments else str(call.arguments)
+        said = "\n".join(strings(call_arguments)) if call_arguments else str(call.arguments)
         yield said
         if counted := "\n".join(numbers(call_arguments)):
             yield counted
@@ -166,10 +168,14 @@ def protected_content(
     for start, number in zip(requests, walk_numbers, strict=True):
         for message in range(at, start):
             reader.read(message)
-        end = _answer_ends(transcript, start, len(transcript.entries))
+        end = answer_end(transcript, start)
         at_requests.append((*reader.current(number), *reader.material(start, end)))
         at = start
     return tuple(at_requests)
+
+
+def _whole(kind: ProtectedKind, result: ToolResult) -> Protected:
+    return Protected(kind, result.location.message, ((result.text,),))
 
 
 class _Reader:
@@ -179,9 +185,8 @@ class _Reader:
         self._transcript = transcript
         self._words: list[Protected] = []
         self._at_work = AtWork()
-        self._protected: dict[tuple[ProtectedKind, ToolResult], Protected] = {}
         self._lately: list[ToolResult] = []  # since the user's last request
-        self._distinctive: dict[ToolResult, Set[str]] = {}
+        self._distinctive_words = cache(distinctive_words)  # each result is compared with several texts
 
     def read(self, at: int) -> None:
         """Read the next message."""
@@ -199,9 +204,9 @@ class _Reader:
         """Yield the protected content at a request."""
         yield from self._words
         if failure := self._at_work.failure:
-            yield self._protect(ProtectedKind.FAILURE, failure)
+            yield _whole(ProtectedKind.FAILURE, failure)
         for result in self._at_work.edited_files(request):
-            yield self._protect(ProtectedKind.FILES, result)
+            yield _whole(ProtectedKind.FILES, result)
 
     def material(self, start: int, end: int) -> Iterator[Protected]:
         """Yield what was read for the long text that an answer writes, by the distinctive words that it uses."""
@@ -213,22 +218,11 @@ class _Reader:
             else [text for entry in entries for text in entry.texts]
         )
         written = {word for text in texts if len(text) > LONG_TEXT for word in distinctive_words(text)}
-        shared = {result: len(written & self._words_of(result)) for result in self._lately} if written else {}
+        lately = self._lately if written else ()
+        shared = {result: len(written & self._distinctive_words(result.text)) for result in lately}
         least = max(LEAST_SHARED, BY_CHANCE * max(shared.values(), default=0))
         for result in (each for each, number in shared.items() if number >= least):
-            yield self._protect(ProtectedKind.MATERIAL, result)
-
-    def _words_of(self, result: ToolResult) -> Set[str]:
-        if result not in self._distinctive:
-            self._distinctive[result] = distinctive_words(result.text)
-        return self._distinctive[result]
-
-    def _protect(self, kind: ProtectedKind, result: ToolResult) -> Protected:
-        """Mark a result as protected; return the same object each time."""
-        item = self._protected.get((kind, result))
-        if item is None:
-            item = self._protected[kind, result] = Protected(kind, result.location.message, ((result.text,),))
-        return item
+            yield _whole(ProtectedKind.MATERIAL, result)
 
     def _words_outside_results(self, at: int) -> Iterator[Protected]:
         whole = self._transcript.entries[at].texts

@@ -14,20 +14,8 @@ from autoprune.apps.frontend import Markup, asset, bundle, collapsible, concaten
 from autoprune.apps.replay.compaction_costs import sum_compactions
 from autoprune.apps.replay.corpus import why_skipped
 from autoprune.apps.replay.detail import SessionDetail
-from autoprune.apps.replay.page_sessions import (
-    broken_promises,
-    clean_all,
-    conversations,
-    session_data,
-    session_list,
-)
-from autoprune.apps.replay.page_strategies import (
-    Ranked,
-    bill_section,
-    legend,
-    points,
-    with_code,
-)
+from autoprune.apps.replay.page_sessions import broken_promises, clean_all, conversations, session_data, session_list
+from autoprune.apps.replay.page_strategies import Ranked, bill_section, legend, points, terms, with_code
 from autoprune.apps.replay.rows import Interval
 from autoprune.apps.replay.session import Overview, SessionFigures, overview
 from autoprune.apps.replay.spending import dollars_text, outlook
@@ -38,6 +26,7 @@ LEAST_REST = 0.005  # of the cost: a smaller part that was not replayed is not d
 SHARED_SCRIPTS = ("dom.js", "numbers.js", "chart.js", "columns.js")
 SCRIPTS = ("frontier.js", "lives.js", "listing.js", "report.js")
 
+WITH_TEXTS = "This page holds texts of tool results: whoever reads it reads what the tools said."
 NO_TEXTS = """This page holds the first words of the user, but no text of a result, and of the calls only tools’ names,
 paths and names of programs. With --texts, results open to their texts."""
 
@@ -65,6 +54,7 @@ def page(
     shown = details if bills else ()
     chosen = _chosen(bills[0][1]) if bills else None
     whole = overview(found)
+    rows = conversations(found, chosen.row.strategy if chosen else "", prices)
     return fill(
         title=f"Replay of {count_noun(whole.sessions, 'session')}",
         summary=_summary(whole),
@@ -73,11 +63,12 @@ def page(
         bills=concatenate(bill_section(number, name, ranked, advice) for number, (name, ranked) in enumerate(bills)),
         sessions=element(
             "section",
-            *_sessions(found, shown, chosen.row.strategy if chosen else "", prices),
+            element("h2", "The conversations", id="sessions"),
+            *(session_list(rows, whole.episodes, shown) if rows else ()),
             *_totals(found, whole, notes),
             aria_labelledby="sessions",
         ),
-        texts=_texts_notice(shown),
+        texts=escape_text(WITH_TEXTS if any(each.has_texts for each in shown) else NO_TEXTS),
         ranked=[ranked for _, ranked in bills],
         details=session_data(shown, found, bills[0][1] if bills else ()),
     )
@@ -85,7 +76,9 @@ def page(
 
 def fill(*, title: str, command: str, ranked: Sequence[Sequence[Ranked]], **parts: str) -> str:
     """Write the page's file, with the style, the script and the data of the charts."""
-    style, script = _files()
+    own = {name: asset(f"report/{name}", "autoprune.apps.replay") for name in ("report.css", *SCRIPTS)}
+    style = asset("base.css") + own.pop("report.css")
+    script = bundle({**{name: asset(name) for name in SHARED_SCRIPTS}, **own})
     return Template(asset("report/report.html", "autoprune.apps.replay")).substitute(
         policy=f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; "
         "base-uri 'none'; form-action 'none'",
@@ -102,12 +95,6 @@ def _chosen(ranked: Sequence[Ranked]) -> Ranked | None:
     """The strategy that the page compares with no pruning: that of `autoprune run`, or else the best choice."""
     choices = [each for each in ranked if each.kind == "choice"]
     return next((each for each in choices if each.standing.is_run), choices[0] if choices else None)
-
-
-def _files() -> tuple[str, str]:
-    own = {name: asset(f"report/{name}", "autoprune.apps.replay") for name in ("report.css", *SCRIPTS)}
-    style = asset("base.css") + own.pop("report.css")
-    return style, bundle({**{name: asset(name) for name in SHARED_SCRIPTS}, **own})
 
 
 def _hash(text: str) -> str:
@@ -208,20 +195,10 @@ def _summary(whole: Overview) -> Markup:
     )
 
 
-def _sessions(
-    found: Sequence[SessionFigures], details: Sequence[SessionDetail], strategy: str, prices: str
-) -> Iterator[Markup]:
-    rows = conversations(found, strategy, prices)
-    yield element("h2", "The conversations", id="sessions")
-    if rows:
-        yield from session_list(rows, sum(len(each.shapes) for each in found), details)
-
-
 def _totals(found: Sequence[SessionFigures], whole: Overview, notes: Sequence[str]) -> Iterator[Markup]:
     """Yield what is known of all sessions together, and of the files that were skipped."""
     yield element("h3", "All of them together")
-    pairs = (element("div", element("dt", name), element("dd", value)) for name, value in overview_rows(whole))
-    yield element("dl", *pairs, class_="terms")
+    yield terms(dict(overview_rows(whole)))
     if skipped := [(each.path, why) for each in found if (why := why_skipped(each))]:
         lines = [concatenate((element("code", path), f": {why}")) for path, why in skipped]
         yield collapsible(
@@ -239,9 +216,3 @@ def _bullets(lines: Sequence[Markup]) -> Iterator[Markup]:
     yield element("ul", *(element("li", line) for line in lines[:MOST_ROWS]))
     if len(lines) > MOST_ROWS:
         yield element("p", f"And {len(lines) - MOST_ROWS:,} more.")
-
-
-def _texts_notice(details: Sequence[SessionDetail]) -> Markup:
-    if any(each.has_texts for each in details):
-        return escape_text("This page holds texts of tool results: whoever reads it reads what the tools said.")
-    return escape_text(NO_TEXTS)

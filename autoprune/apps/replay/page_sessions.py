@@ -7,7 +7,7 @@ script decodes it when the conversation is opened.
 import gzip
 import json
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -251,11 +251,10 @@ def clean_all(value: Any) -> Any:
 def _detail(detail: SessionDetail, ranked: Sequence[Ranked], name: str) -> dict[str, Any]:
     """The data of a conversation's charts, with outcomes in the order of the table of strategies."""
     # A strategy that was replayed in two styles has the number of the better one: details are of full history only.
-    numbers = {each.row.strategy: each for each in reversed(ranked)}
-    known = [(numbers[each.strategy], each) for each in detail.outcomes if each.strategy in numbers]
-    by_number: Callable[[Any], int] = lambda pair: pair[0].number  # noqa: E731
+    ranks = {each.row.strategy: each for each in reversed(ranked)}
+    known = [each for each in detail.outcomes if each.strategy in ranks]
     outcomes = [
-        {**asdict(each), "label": rank.name, "prunes": each.strategy != NO_PRUNING}
-        for rank, each in sorted(known, key=by_number)
+        {**asdict(each), "label": ranks[each.strategy].name, "prunes": each.strategy != NO_PRUNING}
+        for each in sorted(known, key=lambda each: ranks[each.strategy].number)
     ]
-    return {**detail.to_dict(), "name": name, "outcomes": outcomes}
+    return {**asdict(detail), "name": name, "outcomes": outcomes}

@@ -2,17 +2,17 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import groupby
 from typing import Any
 
 from autoprune.apps.frontend import Markup, collapsible, concatenate, element, escape_text, table
 from autoprune.apps.replay.atoms import Group
 from autoprune.apps.replay.evidence import PROTECTED_NAMES
-from autoprune.apps.replay.rows import FEW_ATOMS, Interval, Row, rounded
+from autoprune.apps.replay.rows import FEW_ATOMS, MAIN, Interval, Row, rounded
 from autoprune.apps.replay.verdict import Standing, count_noun, strategy_label
 from autoprune.economics import LISTS
 
 FEWEST_POINTS = 3  # a chart of fewer strategies says less than their table
-MAIN = (Group.CODE, Group.EDITS, Group.FACTS)  # columns of the first table, beside the bill
 OTHERS = "With a path and without `--strategy`, `autoprune replay` compares all strategies."
 MAIN_TERMS = {
     "bill": "the cost of all prompts and answers as a share of no pruning, including re-reads: fetching cleared "
@@ -172,12 +172,10 @@ def _main_table(prices: str, ranked: Sequence[Ranked]) -> Markup:
 
 def _rows_by_band(ranked: Iterable[Ranked], width: int) -> Iterator[Markup]:
     """Yield the rows of the table, with a heading before each band."""
-    band = ""
-    for each in ranked:
-        if band != (band := _band(each.standing)):
-            heading = element("th", element("span", band), scope="rowgroup", colspan=str(width))
-            yield element("tr", heading, class_="band")
-        yield _main_row(each)
+    for band, rows in groupby(ranked, lambda each: _band(each.standing)):
+        heading = element("th", element("span", band), scope="rowgroup", colspan=str(width))
+        yield element("tr", heading, class_="band")
+        yield from map(_main_row, rows)
 
 
 def _band(standing: Standing) -> str:

@@ -117,7 +117,7 @@ class _VisibleEvidence:
         missing: list[Need] = []
         for need in self._needs.get(request, ()):
             is_whole = self._has_source(need)
-            is_there = is_whole or self._shows(need)
+            is_there = is_whole or any(self._texts[number][1].shows(need.atom) for number in self._others)
             self.in_results.append(is_whole)
             self.retained.append(is_there)
             if not is_there and need.sources and need.atom.kind in FETCHED:
@@ -144,10 +144,6 @@ class _VisibleEvidence:
         """Whether protected content is whole in the prompt: in its unchanged message, or elsewhere."""
         return item.message in self._whole or any(all(map(self._holds, form)) for form in item.forms)
 
-    def _shows(self, need: Need) -> bool:
-        """Whether a changed or new message shows the need."""
-        return any(self._texts[number][1].shows(need.atom) for number in self._others)
-
     def _holds(self, text: str) -> bool:
         """Whether a changed or new message contains the whole text."""
         if not text or not self._others:
@@ -162,7 +158,7 @@ class _VisibleEvidence:
         number = self._numbers.get(id(message))
         if number is None:
             entry = self._parser.read(message, 0)
-            written = ("\n".join(strings(dict(arguments(call)))) for call in entry.calls)
+            written = ("\n".join(strings(arguments(call))) for call in entry.calls)
             said = [*entry.texts, *written, *(result.text for result in entry.results)]
             number = self._numbers[id(message)] = len(self._texts)
             self._texts.append((message, Text("\n".join(said))))

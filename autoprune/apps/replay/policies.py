@@ -113,9 +113,9 @@ class Policy:
 
     @property
     def is_published(self) -> bool:
-        """Whether this is a context policy of another tool, which makes none of our promises."""
+        """Whether this is a context policy of another tool, which makes none of our promises. Runs its file."""
         is_plugin = not self.is_clairvoyant and is_named(self.name, plugin_names(PLUGINS))
-        return is_plugin or _is_policy_in_file(self.name)
+        return is_plugin or (is_in_file(self.name) and callable(getattr(make_in_file(self.name), "changes", None)))
 
     @property
     def uses_prices(self) -> bool:
@@ -132,7 +132,9 @@ class Policy:
         if new_clairvoyant := _clairvoyant(self.name):
             strategy = new_clairvoyant(episode, prices)
         else:
-            strategy = _with_prices(self.strategy(), prices.in_counted_tokens(episode.ratio))
+            strategy = self.strategy()
+            if callable(adapt := getattr(strategy, "for_prices", None)):  # it uses prices, but has none
+                strategy = adapt(prices.in_counted_tokens(episode.ratio))
         args = PruneArgs(self.zone or episode.safe_zone, overhead_tokens=episode.head, compact_at=episode.compact_at)
         formats = [WithThinking(each, episode.hidden) for each in SHIPPED]
 
@@ -159,7 +161,8 @@ class Policy:
             name = self.name.partition("(")[0]
             if name in NAMES or "/" in name:
                 raise
-            raise SettingsError(f"there is no strategy {name!r}{near_or_all(name, _all_names())}{_where()}") from error
+            hint = "" if plugin_names(PLUGINS) else "; policies of other tools: pip install ./benchmarks/prunebench"
+            raise SettingsError(f"there is no strategy {name!r}{near_or_all(name, _all_names())}{hint}") from error
 
 
 def _clairvoyant(name: str) -> Callable[[Episode, Prices], Any] | None:
@@ -176,11 +179,6 @@ def _all_names() -> tuple[str, ...]:
     return (*NAMES, *plugin_names(PLUGINS))
 
 
-def _where() -> str:
-    """Say how to install the policies of other tools, if no package has registered any."""
-    return "" if plugin_names(PLUGINS) else "; policies of other tools: pip install ./benchmarks/prunebench"
-
-
 def _make_plugin(text: str) -> Any:
     """Make the context policy of an installed package. Raises SettingsError for wrong parameters."""
     name = text.partition("(")[0].strip()
@@ -188,11 +186,6 @@ def _make_plugin(text: str) -> Any:
     if not callable(new):
         raise SettingsError(f"the plugin {name!r} under {PLUGINS} is a {type(new).__name__}: it must make a policy")
     return make_strategy(text, {name: new})
-
-
-def _is_policy_in_file(text: str) -> bool:
-    """Whether a text names a context policy in a file, such as mine.py:Mine. Runs the file."""
-    return is_in_file(text) and callable(getattr(make_in_file(text), "changes", None))
 
 
 def _prompts(policy: ContextPolicy, episode: Episode) -> PolicyPrompts:
@@ -207,9 +200,3 @@ def _prompts(policy: ContextPolicy, episode: Episode) -> PolicyPrompts:
         pauses=episode.pauses,
         count_message=lambda message: round(sizes.size(message) / episode.ratio),
     )
-
-
-def _with_prices(strategy: Any, prices: Prices) -> Any:
-    """Pass the replay's prices to a strategy that uses prices but has none."""
-    adapt = getattr(strategy, "for_prices", None)
-    return adapt(prices) if callable(adapt) else strategy

@@ -6,6 +6,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import product
 from statistics import median
 
@@ -45,7 +46,6 @@ class ReplayArgs:
     model: str | None = None
     cache_life: float | None = None
     styles: Sequence[str] = (FULL,)
-    skip_broken: bool = True
     readers: Sequence[Reader | str] = ()
     by_each_price: bool = False
 
@@ -129,11 +129,13 @@ def _replay(name: str, data: bytes, args: ReplayArgs) -> SessionFigures:
 
 def _compactions(name: str, stretches: Sequence[Recording], args: ReplayArgs) -> Iterator[Compaction]:
     """Find a conversation's compactions, and judge them if the strategy of `autoprune run` is replayed."""
-
-    def read_stretch(stretch: Recording) -> Episode:
-        return episode(stretch, name, exact(), safe_zone=args.safe_zone, model=args.model, life=args.cache_life)
-
+    read_stretch = partial(_read_stretch, path=name, args=args)
     return compactions(stretches, read_stretch, RUN if RUN in args.strategies else None)
+
+
+def _read_stretch(stretch: Recording, path: str, args: ReplayArgs, number: int = 0, title: Title = UNTITLED) -> Episode:
+    zone, model, life = args.safe_zone, args.model, args.cache_life
+    return episode(stretch, path, exact(), number=number, safe_zone=zone, model=model, life=life, title=title)
 
 
 def _why_empty(name: str, conversations: Sequence[Sequence[Recording]]) -> str:
@@ -161,26 +163,15 @@ def _longest_episodes(
     path: str, conversations: Sequence[Sequence[Recording]], args: ReplayArgs
 ) -> Iterator[tuple[Recording, Episode]]:
     for number, stretches in enumerate(conversations, 1):
-        recording = longest(stretches)
-        if recording is None:
-            continue
-        stretch = episode(
-            recording,
-            path,
-            exact(),
-            number=number if len(conversations) > 1 else 0,
-            safe_zone=args.safe_zone,
-            model=args.model,
-            life=args.cache_life,
-            title=title_of(path, stretches),
-        )
-        yield recording, stretch
+        if recording := longest(stretches):
+            shown = number if len(conversations) > 1 else 0
+            yield recording, _read_stretch(recording, path, args, shown, title_of(path, stretches))
 
 
 def open_recordings(path: str, data: bytes, args: ReplayArgs) -> list[list[Recording]]:
     """Read the conversations in a file, each as its stretches between compactions. Raises as `episodes` does."""
     readers = tuple(map(_reader, args.readers))
-    return recordings(decode(data, path), path, skip_broken=args.skip_broken, readers=readers)
+    return recordings(decode(data, path), path, skip_broken=True, readers=readers)
 
 
 def _reader(given: Reader | str) -> Reader:

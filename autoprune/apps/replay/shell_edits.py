@@ -42,6 +42,7 @@ CLOSING = {"{": "}", "(": ")", "[": "]", "<": ">"}
 SEARCHING = frozenset(("replace", "find", "rfind", "index", "rindex", "split", "partition", "startswith"))
 MATCHING = frozenset(("sub", "subn", "search", "match", "findall", "finditer", "compile"))
 WRITING = frozenset(("write_text", "write_bytes"))
+WRITE_MODE = re.compile(r"[wax]\+?[bt]?|r\+[bt]?")
 
 
 @dataclass(frozen=True)
@@ -76,12 +77,9 @@ def parse_script(script: str) -> tuple[list[tuple[str, ...]], list[Heredoc]]:
     """
     script, bodies = split_heredocs(script[:LONGEST].replace("\\\n", " "))
     commands = list(_commands(script))
-    return commands, [Heredoc(words, bodies[int(at)]) for words in commands for at in _heredocs(words, len(bodies))]
-
-
-def _heredocs(words: Sequence[str], count: int) -> Iterator[str]:
-    """Yield the numbers of the here-documents in the words of a command, including those in "$(cat <<EOF …)"."""
-    return (at for word in words for at in HEREDOC_PLACE.findall(word) if int(at) < count)
+    # The words of a command have the numbers of its here-documents, including those in "$(cat <<EOF …)".
+    places = ((words, int(at)) for words in commands for word in words for at in HEREDOC_PLACE.findall(word))
+    return commands, [Heredoc(words, bodies[at]) for words, at in places if at < len(bodies)]
 
 
 def _commands(script: str) -> Iterator[tuple[str, ...]]:
@@ -106,12 +104,9 @@ def _command_edits(words: Sequence[str]) -> Iterator[str]:
     rest = words[1:]
     if program in ("sudo", "time", "env", "command"):
         yield from _command_edits(rest) if rest else ()
-    elif program in ("sed", "gsed") and any(map(IN_PLACE.fullmatch, rest)):
-        scripts, files, extended = _options(rest, "-E", "-r")
-        yield from _texts_or_names(_patterns(scripts, extended=extended), files)
-    elif program in ("perl", "ruby") and any(map(IN_PLACE.fullmatch, rest)):
-        scripts, files, _ = _options(rest)
-        yield from _texts_or_names(_patterns(scripts, extended=True), files)
+    elif program in ("sed", "gsed", "perl", "ruby") and any(map(IN_PLACE.fullmatch, rest)):
+        scripts, files, extended = _options(rest)
+        yield from _texts_or_names(_patterns(scripts, extended=extended or program in ("perl", "ruby")), files)
     elif PYTHON.fullmatch(program) and "-c" in rest[:-1]:
         yield from _python_edits(rest[rest.index("-c") + 1], must_change=True)
 
@@ -139,15 +134,15 @@ def _output_files(words: Sequence[str]) -> list[str]:
     return [each for each in files if not each.startswith("/dev/")]
 
 
-def _options(words: Sequence[str], *extended: str) -> tuple[list[str], list[str], bool]:
-    """Split the arguments of sed or perl into scripts and files, and tell whether an option is in `extended`."""
+def _options(words: Sequence[str]) -> tuple[list[str], list[str], bool]:
+    """Split the arguments of sed or perl into scripts and files, and tell whether sed's option -E or -r is given."""
     scripts = [words[at + 1] for at, word in enumerate(words[:-1]) if re.fullmatch(r"-\w*e|--expression", word)]
     rest = [
         word
         for before, word in zip(("", *words), words, strict=False)
         if word[:1] not in ("", "-", "<", ">") and not re.fullmatch(r"-\w*e|--expression|[<>]", before)
     ]
-    is_extended = any(word in extended or re.fullmatch(r"-[a-zA-Z]*[Er][a-zA-Z]*", word) for word in words)
+    is_extended = any(re.fullmatch(r"-[a-zA-Z]*[Er][a-zA-Z]*", word) for word in words)
     return scripts or rest[:1], rest if scripts else rest[1:], is_extended
 
 
@@ -247,12 +242,11 @@ def _python_edits(source: str, *, must_change: bool) -> Iterator[str]:
     if tree is None:
         return
     constants = _constants(tree)
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    files = [file for call in calls for file in _changed_files(call, constants)]
-    if not files and not any(_is_writing(call) for call in calls):
-        return
-    texts = [text for node in ast.walk(tree) for text in _search_texts(node, constants)]
-    yield from _texts_or_names(texts, files if must_change else ())
+    written = [file for node in ast.walk(tree) if (file := _written_file(node))]
+    if written:
+        texts = [text for node in ast.walk(tree) for text in _search_texts(node, constants)]
+        files = [name for file in written for name in _strings(file, constants)]
+        yield from _texts_or_names(texts, files if must_change else ())
 
 
 def _tree(source: str) -> ast.AST | None:
@@ -308,22 +302,14 @@ def _search_texts(node: ast.AST, known: Mapping[str, list[str]]) -> list[str]:
     return []
 
 
-def _is_writing(call: ast.Call) -> bool:
-    match call:
-        case ast.Call(func=ast.Attribute(attr=name)) if name in WRITING:
-            return True
-        case ast.Call(func=ast.Name(id="open") | ast.Attribute(attr="open"), args=[*_, ast.Constant(value=str(mode))]):
-            return bool(re.fullmatch(r"[wax]\+?[bt]?|r\+[bt]?", mode))
-    return False
-
-
-def _changed_files(call: ast.Call, known: Mapping[str, list[str]]) -> list[str]:
-    """Return the files that a call writes to, by their names in the script."""
-    if not _is_writing(call):
-        return []
-    match call:
-        case ast.Call(func=ast.Attribute(value=owner, attr=name)) if name in WRITING or name == "open":
-            return _strings(owner, known)
-        case ast.Call(args=[path, *_]):
-            return _strings(path, known)
-    return []
+def _written_file(node: ast.AST) -> ast.expr | None:
+    """Return the file that an expression writes to, as it stands in the script; None if it writes to none."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=file, attr=name)) if name in WRITING:
+            return file
+        case (
+            ast.Call(func=ast.Attribute(value=file, attr="open"), args=[*_, ast.Constant(value=str(mode))])
+            | ast.Call(func=ast.Name(id="open"), args=[file, *_, ast.Constant(value=str(mode))])
+        ) if WRITE_MODE.fullmatch(mode):
+            return file
+    return None

@@ -97,12 +97,6 @@ class Sizes:
     beside: tuple[float, ...]
     dropped: int = 0
 
-    def hidden(self, entries: Sequence[Entry]) -> dict[str, int]:
-        """Return the counted tokens that answers have beyond their visible text, by the id of their first call."""
-        sized = zip(entries, self.messages, strict=True)
-        extra = {entry.calls[0].id: round(size / self.text) - entry.tokens for entry, size in sized if entry.calls}
-        return {id: tokens for id, tokens in extra.items() if id is not None and tokens > 0}
-
     def prompts(self, requests: Iterable[int]) -> tuple[int, ...]:
         """Return the tokens of the unpruned prompt of each request, given the number of its messages."""
         before = list(accumulate(self.messages, initial=0.0))
@@ -248,10 +242,8 @@ def _shrunk(known: Sequence[Growth], ratios: Ratios) -> Iterator[tuple[int, floa
 
 def _drop_thinking(messages: list[float], entries: Sequence[Entry], text: float, lost: float) -> float:
     """Reduce the sizes of answers towards what is visible of them, by `lost` tokens, and return by how many."""
-    hidden = {
-        at: messages[at] - text * entry.tokens for at, entry in enumerate(entries) if entry.speaker is Speaker.MODEL
-    }
-    hidden = {at: tokens for at, tokens in hidden.items() if tokens > 0}
+    answers = ((at, entry) for at, entry in enumerate(entries) if entry.speaker is Speaker.MODEL)
+    hidden = {at: extra for at, entry in answers if (extra := messages[at] - text * entry.tokens) > 0}
     total = sum(hidden.values())
     share = min(1.0, lost / total) if total else 0.0
     for at, tokens in hidden.items():

@@ -6,17 +6,15 @@ as a session and its continuation under another name, counts once.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 
 from autoprune.apps.replay.corpus import Engine, Failed, Task, one_by_one
-from autoprune.apps.replay.episode import longest, usage_cost
+from autoprune.apps.replay.episode import listed_prices, lives, longest, usage_dollars
 from autoprune.apps.replay.episode_figures import Figures
 from autoprune.apps.replay.policies import NO_PRUNING
 from autoprune.apps.replay.rows import Interval, interval, sums_by_project
 from autoprune.apps.replay.session import ReplayArgs, SessionFigures, open_recordings
 from autoprune.apps.replay.titles import UNTITLED, Title, place_of, title_of
 from autoprune.apps.sessions import Recording, Request, Usage, compact
-from autoprune.economics import Prices, prices
 
 Identity = tuple[float, str, Usage]
 MOST_CHARACTERS = 12  # of a token in an answer, as JSON: text has about four, and no answer has so many on average
@@ -92,18 +90,18 @@ def spending_of(task: Task) -> Spending:
 
 
 def _charges(recording: Recording, args: ReplayArgs) -> Iterable[Charge]:
-    life = next((request.life for request in recording.requests if request.life), None)
-    for request in recording.requests:
-        usage, life = request.usage, request.life or life
+    for request, life in zip(recording.requests, lives(recording.requests), strict=True):
+        usage = request.usage
         if usage is None:
             yield Charge(None, 0, 0, request.time, None)
             continue
         identity = (request.time, request.model, usage) if request.time else None
-        at = _prices(request.model or args.model or "", life if args.cache_life is None else args.cache_life)
+        at = listed_prices(request.model or args.model or "", life if args.cache_life is None else args.cache_life)
         at = at.with_reads if usage.cached else at
-        dollars = _dollars(usage, at)
+        dollars = usage_dollars(usage, at, usage.output)
         is_low = usage.cost is None and _lacks_output(usage, recording, request)
-        extra = (dollars or 0.0) - (_dollars(usage, replace(at, tiers=())) or 0.0) if at.tiers else 0.0
+        flat = usage_dollars(usage, replace(at, tiers=()), usage.output)
+        extra = (dollars or 0.0) - (flat or 0.0)
         yield Charge(dollars, usage.prompt, usage.cached, request.time, identity, is_low, extra)
 
 
@@ -111,18 +109,6 @@ def _lacks_output(usage: Usage, recording: Recording, request: Request) -> bool:
     """Whether the log counts fewer tokens than an answer of that length can have: some count only its first event."""
     answer = recording.messages[request.message] if request.message < len(recording.messages) else {}
     return usage.output * MOST_CHARACTERS < len(compact(answer))
-
-
-def _dollars(usage: Usage, at: Prices) -> float | None:
-    """Return the cost that the log states, or the cost of the tokens; None if the price of the model is unknown."""
-    if usage.cost is not None:
-        return usage.cost
-    return None if at.input_price is None else at.input_price * usage_cost(usage, at, usage.output)
-
-
-@lru_cache(maxsize=256)
-def _prices(model: str, life: float | None) -> Prices:
-    return prices(None, model, life)
 
 
 @dataclass(frozen=True)
@@ -207,11 +193,7 @@ class Change:
 
 def changes(session: SessionFigures, strategy: str, prices_name: str) -> list[Change]:
     """Compare the bills of a session's episodes. An episode that was replayed in several styles has its first one."""
-    names = {NO_PRUNING: "unpruned", strategy: "pruned"}
-    known: dict[tuple[str, str], Figures] = {}
-    for each in session.figures:
-        if each.strategy in names:
-            known.setdefault((each.episode, each.strategy), each)
+    known = {(each.episode, each.strategy): each for each in reversed(session.figures)}
     return [
         Change(figures, before.bills[prices_name].total, figures.bills[prices_name].with_rereads, shape.dollars)
         for name, shape in session.shapes.items()

@@ -14,7 +14,7 @@ They count only if they are scarce: see `evidence`.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from autoprune.apps.replay.atoms import (
     NEW_TEXTS,
@@ -25,6 +25,7 @@ from autoprune.apps.replay.atoms import (
     Kind,
     hunks,
     is_patch,
+    leaves,
     quoted_errors,
 )
 from autoprune.apps.replay.shell_edits import parse_script
@@ -39,7 +40,6 @@ LEAST_QUOTED_WORDS = 3  # shorter quotes match by chance
 LEAST_QUOTED = 16  # letters and digits
 LEAST_KEY = 5  # digits of a bare number in a command: shorter ones are lines, times and sizes
 LONGEST = 200_000  # characters of a statement that are searched
-DEEPEST = 6  # levels of lists and objects in arguments
 WHOLE_TEXTS = frozenset(("content", "contents", "file_text", "new_source"))  # among the new texts of edits
 RUN_BY = re.compile(r"(?:.*/)?(?:python[\d.]*|node|deno|bun|ruby|perl|php|bash|sh|zsh|ed|psql|sqlite3|mysql|duckdb)")
 # Arguments for positions and amounts, which identify no row.
@@ -96,25 +96,14 @@ def statements(calls: Sequence[ToolCall], words: str) -> Iterator[str]:
     if words:
         yield words
     for call in calls:
-        call_arguments: object = arguments(call)
-        yield from _texts_in(call_arguments or {"input": call.arguments}, "", 0)
+        for name, value, _ in leaves(arguments(call) or {"input": call.arguments}):
+            if isinstance(value, str) and is_patch(value):
+                yield from (after for before, after in hunks(value) if not before)
+            elif isinstance(value, str) and is_text(name, value):
+                yield value
         script = command(call)
         if script and not is_patch(script):
             yield from _texts_in_script(script)
-
-
-def _texts_in(value: object, name: str, depth: int) -> Iterator[str]:
-    if isinstance(value, str):
-        if is_patch(value):
-            yield from (after for before, after in hunks(value) if not before)
-        elif is_text(name, value):
-            yield value
-    elif isinstance(value, Mapping) and depth <= DEEPEST:
-        for field, item in value.items():
-            yield from _texts_in(item, str(field), depth + 1)
-    elif isinstance(value, list | tuple) and depth <= DEEPEST:
-        for item in value:
-            yield from _texts_in(item, name, depth + 1)
 
 
 def is_text(name: str, value: str) -> bool:
@@ -233,7 +222,7 @@ def _run_atoms(run: str, is_shown: IsShown) -> Iterator[Atom]:
 
 def _rows(call: ToolCall, is_shown: IsShown) -> Iterator[Atom]:
     """Yield the keys in the arguments of a call, except in paths, texts, edits and patches."""
-    for text in _possible_keys(arguments(call), "", 0, frozenset(paths(call))):
+    for text in _possible_keys(call):
         for readings in values_in(normalize(text)):
             yield _likeliest([Atom(Kind.ROW, reading) for reading in readings], is_shown)
     script = command(call)
@@ -246,17 +235,12 @@ def _rows(call: ToolCall, is_shown: IsShown) -> Iterator[Atom]:
                 yield _likeliest([Atom(Kind.ROW, reading) for reading in readings], is_shown)
 
 
-def _possible_keys(value: object, name: str, depth: int, known: frozenset[str]) -> Iterator[str]:
+def _possible_keys(call: ToolCall) -> Iterator[str]:
     """Yield the arguments that may hold keys, as texts."""
-    if isinstance(value, Mapping) and depth <= DEEPEST:
-        for field, item in value.items():
-            yield from _possible_keys(item, str(field), depth + 1, known)
-    elif isinstance(value, list | tuple) and depth <= DEEPEST:
-        for item in value:
-            yield from _possible_keys(item, name, depth + 1, known)
-    elif isinstance(value, str | int | float) and not isinstance(value, bool):
-        text = str(value)
-        if _may_be_key(name, text) and text.replace("\\", "/") not in known:
+    known = paths(call)
+    for name, value, _ in leaves(arguments(call)):
+        text = str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
+        if text and _may_be_key(name, text) and text.replace("\\", "/") not in known:
             if name in SEARCHED:  # without names of code, which are atoms of another kind
                 text = CODE_NAME.sub(lambda match: "" if code_names(match[0]) else match[0], text)
             yield text

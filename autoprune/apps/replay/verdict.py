@@ -118,15 +118,12 @@ class _Bills:
         costs = {each.episode: self._cost(each) for each in first}
         # Compare only episodes that both strategies have.
         both = [each for each in second if each.episode in costs]
-        more = self._shares(both, [self._cost(each) - costs[each.episode] for each in both])
+        pairs = ((self._cost(each) - costs[each.episode], self._unpruned[each.episode]) for each in both)
+        more = interval(sums_by_project(both, pairs))
         return more.low <= 0.0 <= more.high
 
     def _cost(self, each: Figures) -> float:
         return self._worth[each.episode] * each.bills[self._prices].with_rereads
-
-    def _shares(self, known: Sequence[Figures], bills: Sequence[float]) -> Interval:
-        unpruned = (self._unpruned[each.episode] for each in known)
-        return interval(sums_by_project(known, zip(bills, unpruned, strict=True)))
 
 
 def recommended(placed: Sequence[Standing]) -> Standing | None:
@@ -155,7 +152,7 @@ def advice(placed: Sequence[Standing]) -> str:
             return f"{start}. {_shortcoming_text(closest)}{few}"
         return f"Do not prune: nothing is cheaper and keeps what is needed. {_shortcoming_text(closest)}{few}"
     what = strategy_label(usual.row) + (f", as `{usual.run}` does" if usual.is_run else "")
-    more = f"{_reach_text(usual)}{_cold_text(usual)}{_better_text(usual, placed)}{few}"
+    more = f"{_reach_text(usual)}{_better_text(usual, placed)}{few}"
     return f"Use {what}: {_bill_sentence(usual)}, and it keeps in view {_evidence_text(usual)}.{more}"
 
 
@@ -171,16 +168,11 @@ def _better_text(usual: Standing, placed: Sequence[Standing]) -> str:
 
 
 def _reach_text(each: Standing) -> str:
-    """Say in how many sessions anything was done, and how many more requests of the agent the saving would pay for."""
+    """Say how many sessions were changed, how many more requests the saving would pay for, and where it comes from."""
     changed = f"{round(each.row.changed * each.sessions):,} of {count_noun(each.sessions, 'session')}"
-    return f" It changed {changed}, and breaks even if the agent needs {each.row.spare:.1f} more requests for each 100."
-
-
-def _cold_text(each: Standing) -> str:
-    """Describe the share of the saving from requests with a cold cache; "" if there is none."""
-    if not each.row.cold:
-        return ""
-    return f" {each.row.cold:.0%} of the saving comes from requests whose prompt cache had expired anyway."
+    even = f" It changed {changed}, and breaks even if the agent needs {each.row.spare:.1f} more requests for each 100."
+    cold = f" {each.row.cold:.0%} of the saving comes from requests whose prompt cache had expired anyway."
+    return f"{even}{cold}" if each.row.cold else even
 
 
 def strategy_label(row: Row) -> str:

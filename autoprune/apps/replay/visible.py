@@ -194,25 +194,22 @@ def _json_value(text: str) -> object:
 
 def strings(value: object) -> Iterator[str]:
     """Yield every string in a JSON value, with the names of its fields."""
-    open_values = [value]
-    while open_values:
-        each = open_values.pop()
-        if isinstance(each, str):
-            yield each
-        elif isinstance(each, dict):
-            open_values += reversed([*each, *each.values()])
-        elif isinstance(each, list):
-            open_values += reversed(each)
+    return (each for each in _scalars(value) if isinstance(each, str))
 
 
 def numbers(value: object) -> Iterator[str]:
     """Yield every number in a JSON value."""
+    return (str(each) for each in _scalars(value) if isinstance(each, int | float) and not isinstance(each, bool))
+
+
+def _scalars(value: object) -> Iterator[object]:
+    """Yield the values in a JSON value, and the names of fields, in order."""
     open_values = [value]
     while open_values:
         each = open_values.pop()
-        if isinstance(each, int | float) and not isinstance(each, bool):
-            yield str(each)
-        elif isinstance(each, Mapping):
-            open_values += reversed(list(each.values()))
+        if isinstance(each, Mapping):
+            open_values += reversed([*each, *each.values()])
         elif isinstance(each, list):
             open_values += reversed(each)
+        else:
+            yield each
