@@ -17,13 +17,13 @@ from autoprune.planning.plan import Plan
 from autoprune.pruners._marks import reaches
 from autoprune.pruners.report._figures import (
     compaction_notes,
-    figures,
     floor,
     fold_row,
     part_row,
     result_row,
     stable_boundary,
     thinking_lost,
+    token_figures,
     tokens_lost,
     tools,
 )
@@ -182,17 +182,17 @@ class Report:
         return tools(self.plan)
 
     @cached_property
-    def rows(self) -> tuple[Mapping[str, object], ...]:
+    def rows(self) -> tuple[Mapping[str, Any], ...]:
         """One row for each tool result, oldest first: location, tool, tokens, whether it was cleared, and why."""
         return tuple(result_row(self.plan, result) for result in self.plan.transcript.results)
 
     @cached_property
-    def input_rows(self) -> tuple[Mapping[str, object], ...]:
+    def input_rows(self) -> tuple[Mapping[str, Any], ...]:
         """One row for each argument that was shortened: the location of its call, its tokens, and why."""
         return tuple(part_row(self.plan, part, edit, edit.reason) for part, edit in self.plan.inputs.items())
 
     @cached_property
-    def fold_rows(self) -> tuple[Mapping[str, object], ...]:
+    def fold_rows(self) -> tuple[Mapping[str, Any], ...]:
         """One row for each fold or drop, in order: its messages, the request, their tokens, and why."""
         return tuple(map(fold_row, self.plan.folds))
 
@@ -230,15 +230,14 @@ class Report:
     @property
     def statistics(self) -> dict[str, int | float]:
         """The statistics of `get_cleanup_statistics`, for this prune."""
-        return figures(
-            original=self.tokens_before,
-            pruned=self.tokens_after,
-            messages=len(self.plan.transcript.entries),
-            cleaned=len(self.plan.results),
-            calls=self.calls_cleaned,
-            removed=self.messages_removed,
-            summarized=self.messages_summarized,
-        )
+        return {
+            **token_figures(self.tokens_before, self.tokens_after),
+            "tool_results_cleaned": len(self.plan.results),
+            "tool_calls_cleaned": self.calls_cleaned,
+            "messages_removed": self.messages_removed,
+            "messages_summarized": self.messages_summarized,
+            "total_messages": len(self.plan.transcript.entries),
+        }
 
     @property
     def fields(self) -> dict[str, object]:
