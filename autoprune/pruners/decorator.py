@@ -147,17 +147,14 @@ class _Call:
         """Put the full history into a return value that begins with the pruned messages; return others unchanged."""
         is_state = isinstance(returned, dict) or type(returned) is type(self.state)
         given = returned if isinstance(returned, list) else _get_field(returned, self.field) if is_state else None
-        if not self.handed or not isinstance(given, list) or not _begins(given, self.handed):
+        if not self.handed or not isinstance(given, list):
+            return returned
+        # By identity, since equal messages may be different ones.
+        if [*map(id, given[: len(self.handed)])] != [*map(id, self.handed)]:
             return returned
         added = given[len(self.handed) :]
         full = [*self.messages, *added] if added else self.messages
         return full if returned is given else _copy_with(returned, self.field, full)
-
-
-def _begins(messages: list[Any], first: tuple[Any, ...]) -> bool:
-    # By identity, since equal messages may be different ones.
-    is_long_enough = len(messages) >= len(first)
-    return is_long_enough and all(one is other for one, other in zip(messages, first, strict=False))
 
 
 def _pruner(args: Args, strategy: object) -> Any:

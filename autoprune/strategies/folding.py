@@ -115,7 +115,8 @@ class Folding(BaseFoldingStrategy):
         if self.drops:
             yield from self._drop_oldest(view, keep)
             return
-        if not self._is_worth_it(view, keep):
+        # A short summary is not worth a call.
+        if self.minimum_foldable and _weight(view.groups(1, keep)) < self.minimum_foldable * view.tokens:
             return
         chosen = self._groups_to_fold(view, keep)
         weight, said = _weight(chosen), sum(group.said for group in chosen)
@@ -128,12 +129,6 @@ class Folding(BaseFoldingStrategy):
             yield _one_fold(chosen, self._reason(view), room)
         elif chosen and self.minimum_saved:
             yield from self._drop_oldest(view, keep)
-
-    def _is_worth_it(self, view: FoldView, keep: int) -> bool:
-        """Return whether enough of the prompt may be folded for a summary to be worth a call."""
-        if not self.minimum_foldable:
-            return True
-        return sum(group.tokens for group in view.groups(1, keep)) >= self.minimum_foldable * view.tokens
 
     def _room(self, view: FoldView, weight: int, said: int = 0) -> int:
         """Return the tokens that the summary's text may have once `weight` more tokens are folded into it.
@@ -157,7 +152,7 @@ class Folding(BaseFoldingStrategy):
         excess = 0.0 if self._is_many(view) else view.tokens - view.limit
         added = 0 if self.drops or not excess else view.added(self.summary_tokens or view.limit)
         harmful = view.least_harmful(keep, excess + added)
-        weight = sum(group.tokens for group in harmful)
+        weight = _weight(harmful)
         if harmful and weight >= excess:
             yield _one_fold(harmful, Reason.LEAST_HARMFUL, 0 if self.drops else self._room(view, weight))
 
@@ -172,7 +167,7 @@ class Folding(BaseFoldingStrategy):
         groups = view.groups(self._messages_per_group(), keep)
         excess = view.tokens - self._target(view)
         chosen, gain = _first_enough(groups, excess, partial(self._gain, view))
-        if len(by_count) and len(by_count[-1].messages) and _last_message(by_count) > _last_message(chosen):
+        if _last_message(by_count) > _last_message(chosen):
             return by_count
         if self.at_turns:
             chosen = _extend_to_turn(chosen, groups)
@@ -202,7 +197,7 @@ class Folding(BaseFoldingStrategy):
     def _extend_drop(self, view: FoldView, enough: list[Group], groups: Sequence[Group]) -> tuple[list[Group], float]:
         """Return the groups and tokens of a drop, extended to the end of a turn unless the turn's rest is too large."""
         whole = _extend_to_turn(enough, groups)
-        needed, tokens = (sum(group.tokens for group in each) for each in (enough, whole))
+        needed, tokens = _weight(enough), _weight(whole)
         return (whole, tokens) if tokens - needed <= LARGEST_REST * view.limit else (enough, needed)
 
     def _check(self) -> None:
@@ -254,7 +249,7 @@ def _extend_to_turn(chosen: Sequence[Group], groups: Sequence[Group]) -> list[Gr
 def _one_fold(groups: Sequence[Group], reason: Reason, room: int = 0) -> Fold:
     """Make one edit that folds groups into a summary with the given room, or drops them."""
     messages = tuple(sorted(at for group in groups for at in group.messages))
-    return Fold(messages, reason, sum(group.tokens for group in groups), room)
+    return Fold(messages, reason, _weight(groups), room)
 
 
 def _last_message(groups: Sequence[Group]) -> int:

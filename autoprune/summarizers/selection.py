@@ -21,7 +21,7 @@ from autoprune.planning.clamping import Clamp
 from autoprune.settings.plugins import load_plugin, plugin_names
 from autoprune.summarizers.brief import Answer, Brief, Failed, Steps, Summarizer, Written, offers, reads_in_parts
 from autoprune.summarizers.digest import Digest
-from autoprune.summarizers.driver import CONCURRENCY, Budget, arun, call_safely, run, steps_of
+from autoprune.summarizers.driver import CONCURRENCY, MAX_CALLS, MAX_SECONDS, Budget, arun, call_safely, run, steps_of
 from autoprune.summarizers.levels import Levels
 from autoprune.tokens import Count, exact
 
@@ -36,8 +36,6 @@ SUMMARIZERS: Mapping[str, str] = {
 }
 
 MAX_TOKENS = 1_000
-MAX_CALLS = 16
-MAX_SECONDS = 300.0
 CHUNK_TOKENS = 1_000  # of a text for a summarizer that reads in parts: it cuts only between utterances
 INSTRUCTIONS = """\
 The record is one text. Tell what it says: key facts, figures and conclusions first; exact paths, names, line numbers, \

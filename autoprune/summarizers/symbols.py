@@ -165,20 +165,14 @@ class Question:
 
 def lines_in(text: str, number: int, words: int) -> list[str]:
     """Parse the lines in a model's answer; return [] if their number is wrong or a line is much too long."""
-    items = _json_list(text)
+    match = LIST.search(text)  # alone, in a code fence, between words, or in an object
+    try:
+        items = json.loads(match[0]) if match else []
+    except (ValueError, RecursionError):
+        return []
     lines = [" ".join(line.split()) for line in items if isinstance(line, str)]
     is_right = len(lines) == len(items) == number and all(0 < len(line.split()) <= 2 * words for line in lines)
     return [few_words(line, words) for line in lines] if is_right else []
-
-
-def _json_list(text: str) -> list[object]:
-    """Find the JSON list in an answer: alone, in a code fence, between words, or in an object."""
-    match = LIST.search(text)
-    try:
-        value = json.loads(match[0]) if match else None
-    except (ValueError, RecursionError):
-        return []
-    return value if isinstance(value, list) else []
 
 
 def describe_message(one: Utterance, words: int) -> str:
