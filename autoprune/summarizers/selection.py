@@ -8,7 +8,7 @@ import ast
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import Any
 
 from loguru import logger
@@ -78,8 +78,7 @@ def _parameters(text: str) -> dict[str, Any]:
 def summarizer_maker(name: str) -> Callable[..., Any]:
     """Look up the maker of a summarizer. Raises SettingsError for an unknown name."""
     if name in SUMMARIZERS:
-        module, _, maker = SUMMARIZERS[name].partition(":")
-        make: Callable[..., Any] = getattr(import_module(f"autoprune.summarizers.{module}"), maker)
+        make: Callable[..., Any] = resolve_name(f"autoprune.summarizers.{SUMMARIZERS[name]}")
         return make
     plugin: Any = load_plugin(GROUP, name)
     if plugin is None:
