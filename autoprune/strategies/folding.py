@@ -126,7 +126,7 @@ class Folding(BaseFoldingStrategy):
         least = ((room, max(1, self.minimum_saved * rest)) for room, rest in rooms)
         room = next((room for room, gain in least if chosen and view.gain(weight, room) >= gain), 0)
         if room:
-            yield _one_fold(chosen, self._reason(view), room)
+            yield _one_fold(chosen, Reason.TOO_MANY_MESSAGES if self._is_many(view) else Reason.OVER_SAFE_ZONE, room)
         elif chosen and self.minimum_saved:
             yield from self._drop_oldest(view, keep)
 
@@ -155,9 +155,6 @@ class Folding(BaseFoldingStrategy):
         weight = _weight(harmful)
         if harmful and weight >= excess:
             yield _one_fold(harmful, Reason.LEAST_HARMFUL, 0 if self.drops else self._room(view, weight))
-
-    def _reason(self, view: FoldView) -> Reason:
-        return Reason.TOO_MANY_MESSAGES if self._is_many(view) else Reason.OVER_SAFE_ZONE
 
     def _groups_to_fold(self, view: FoldView, keep: int) -> list[Group]:
         """Return the groups to fold: no more than needed, or all if all are not enough."""
@@ -190,15 +187,11 @@ class Folding(BaseFoldingStrategy):
         if self._is_large(view) and (groups := view.groups(self._messages_per_group(), max(keep, 1))):
             enough, gain = _first_enough(groups, view.tokens - self._target(view), lambda tokens, said: tokens)
             if self.at_turns and not self.retain.roles:  # messages retained by role leave gaps in their turns
-                enough, gain = self._extend_drop(view, enough, groups)
+                whole = _extend_to_turn(enough, groups)
+                if _weight(whole) - _weight(enough) <= LARGEST_REST * view.limit:
+                    enough, gain = whole, _weight(whole)
             if gain >= min(at_least, view.tokens - view.limit):
                 yield _one_fold(enough, Reason.OVER_SAFE_ZONE)
-
-    def _extend_drop(self, view: FoldView, enough: list[Group], groups: Sequence[Group]) -> tuple[list[Group], float]:
-        """Return the groups and tokens of a drop, extended to the end of a turn unless the turn's rest is too large."""
-        whole = _extend_to_turn(enough, groups)
-        needed, tokens = _weight(enough), _weight(whole)
-        return (whole, tokens) if tokens - needed <= LARGEST_REST * view.limit else (enough, needed)
 
     def _check(self) -> None:
         """Raise SettingsError for an invalid parameter."""
