@@ -74,14 +74,14 @@ class Reading:
         """Read and count a conversation, with `overhead` tokens sent beside it."""
         return parse(conversation, self.parser(find_summary(conversation)), fixed_tokens(conversation, overhead))
 
-    def transcript_to_compare(self, conversation: list[Any], overhead: int) -> Transcript:
+    def transcript_to_compare(self, conversation: list[Any]) -> Transcript:
         """Read a conversation to compare it with another one.
 
         Messages that are missing in one of the two conversations do not change how the others are read.
         """
         parser = self.parser(wants_inputs=True)
         parser.standing = replace(parser.standing, is_free=True)
-        return parse(conversation, parser, fixed_tokens(conversation, overhead))
+        return parse(conversation, parser, 0)
 
 
 def fixed_tokens(conversation: list[Any], overhead: int) -> int:

@@ -225,20 +225,25 @@ def cleanup_statistics(
     `placeholder` recognizes cleared results. `overhead` are the tokens that are sent beside the messages.
     """
     before, after = (
-        reading.transcript_to_compare(list(with_separate_summary(messages)), overhead)
-        for messages in (original, pruned)
+        reading.transcript_to_compare(list(with_separate_summary(messages))) for messages in (original, pruned)
     )
-    changes = statistics(before, after, placeholder)
-    gone = changes["messages_removed"] + changes["messages_summarized"]
+    cleaned, calls, removed, summarized = _count_changes(before, after, placeholder)
     if now := find_summary(pruned):
         # The summary's mark records the number of messages that it replaces.
         was = find_summary(original)
         is_new = was and (was.text, was.messages, was.room) != (now.text, now.messages, now.room)
-        gone -= bool(is_new)  # the old summary is gone too, but is not counted
+        gone = removed + summarized - bool(is_new)  # the old summary is gone too, but is not counted
         summarized = min(gone, max(0, now.messages - (was.messages if was else 0)))
-        changes |= {"messages_removed": gone - summarized, "messages_summarized": summarized}
+        removed = gone - summarized
     tokens = (reading.transcript(messages, overhead).tokens for messages in (original, pruned))
-    return {**changes, **token_figures(*tokens), "total_messages": len(original)}
+    return {
+        **token_figures(*tokens),
+        "tool_results_cleaned": cleaned,
+        "tool_calls_cleaned": calls,
+        "messages_removed": removed,
+        "messages_summarized": summarized,
+        "total_messages": len(original),
+    }
 
 
 def token_figures(original: int, pruned: int) -> dict[str, int | float]:
@@ -251,8 +256,8 @@ def token_figures(original: int, pruned: int) -> dict[str, int | float]:
     }
 
 
-def statistics(before: Transcript, after: Transcript, placeholder: Placeholder) -> dict[str, int | float]:
-    """Count tokens, cleared results, and dropped and summarized messages from two transcripts.
+def _count_changes(before: Transcript, after: Transcript, placeholder: Placeholder) -> tuple[int, int, int, int]:
+    """Count cleared results, shortened calls, removed messages and summarized messages from two transcripts.
 
     A result counts as cleared if its payload differs and is smaller, or is a placeholder. A missing message counts as
     summarized if a new message is in its place, else as removed.
@@ -268,14 +273,7 @@ def statistics(before: Transcript, after: Transcript, placeholder: Placeholder) 
             cleaned += sum(_is_cleared(was, now, placeholder) for was, now in results)
             both = zip(before.entries[old].calls, after.entries[new].calls, strict=False)
             calls += sum(_is_shorter(was, now) for was, now in both)
-    return {
-        **token_figures(before.tokens, after.tokens),
-        "tool_results_cleaned": cleaned,
-        "tool_calls_cleaned": calls,
-        "messages_removed": removed,
-        "messages_summarized": summarized,
-        "total_messages": len(before.entries),
-    }
+    return cleaned, calls, removed, summarized
 
 
 def _is_shorter(was: ToolCall, now: ToolCall) -> bool:
