@@ -216,9 +216,8 @@ class Configured:
         """
         if name is None:
             return self.default, None
-        if is_named(name, STRATEGIES) and not self._has(name):
-            return self._fallback(name)
-        if is_plugin(name) and names_folding(name) != self.is_folding:
+        is_shipped_elsewhere = is_named(name, STRATEGIES) and not self._has(name)
+        if is_shipped_elsewhere or (is_plugin(name) and names_folding(name) != self.is_folding):
             return self._fallback(name)
         return self._find_strategy(name), None
 

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from autoprune.conversation.edits import apply, strip_thinking
+from autoprune.conversation.edits import apply, savings_by_message, strip_thinking
+from autoprune.conversation.messages import fields_of
 from autoprune.conversation.placeholders import Placeholder
-from autoprune.conversation.summary import find_summary, without_summary
+from autoprune.conversation.summary import AssembledMessage, assemble, find_summary, without_summary
 from autoprune.conversation.transcript import newest_compaction, without_replaced
 from autoprune.economics import Invoice
 from autoprune.planning.plan import TRACKED, Conditions, Later, Plan, ThinkingPolicy
@@ -16,9 +17,11 @@ from autoprune.planning.retention import Retention
 from autoprune.planning.thinking import NO_OUTCOME, Outcome, drop_block, outcome
 from autoprune.planning.view import FoldContext, asks_always, option
 from autoprune.planning.walk import Walk
-from autoprune.pruners.memory import NO_INVOICES, NO_PAUSES, History, Reading, fixed_tokens
+from autoprune.pruners.memory import History, Reading, fixed_tokens
 from autoprune.strategies.catalog import OPTIONS
 from autoprune.tokens import ExactCounter
+from autoprune.wire import dominant_format
+from autoprune.wire.anthropic import places_system
 from autoprune.wire.parsing import Parser, parse
 
 RESTORED = "because a setting changed"  # in a note that depends on what a pruner remembers
@@ -73,8 +76,8 @@ class Call:
 
     terms: Terms
     messages: list[Any]
-    pauses: Mapping[int, float] = field(default_factory=lambda: NO_PAUSES)
-    invoices: Mapping[int, Invoice] = field(default_factory=lambda: NO_INVOICES)
+    pauses: Mapping[int, float]
+    invoices: Mapping[int, Invoice]
     context: FoldContext | None = None
     reported: int | None = None
     key: object = None
@@ -149,6 +152,36 @@ class Call:
 def edit(messages: list[Any], plan: Plan) -> list[Any]:
     """Apply the edits of a plan and strip its thinking blocks. Folds and drops are not applied."""
     return strip_thinking(apply(messages, plan.edits), plan.stripped)
+
+
+def without_folded(plan: Plan, edited: list[Any], reading: Reading) -> tuple[Plan, list[Any]]:
+    """Return the plan with the new counts, and the messages in which each fold's text replaces its messages.
+
+    `edited` are the messages with all edits made. A text joins the message of the user before it; if there is none, it
+    becomes a new message.
+    """
+    written_in = dominant_format(list(map(fields_of, edited)), reading.formats)
+    texts = {fold.messages[0]: written_in.message("user", fold.text) for fold in plan.folds}
+    kept = assemble(edited, plan.gone, texts, moves_system=places_system(edited))
+    saved = savings_by_message(plan.edits, plan.stripped)
+    sizes = [entry.tokens - saved.get(at, 0) for at, entry in enumerate(plan.transcript.entries)]
+
+    def weigh(each: AssembledMessage) -> int:
+        """Count what a message with texts has beyond the messages in it, whose tokens depend on those before them."""
+        if each.at is not None:
+            return sizes[each.at]
+        held = [at for at in each.sources if at not in plan.gone]
+        return sum(sizes[at] - _count_alone(edited[at], reading) for at in held) + _count_alone(each.message, reading)
+
+    weights = tuple(map(weigh, kept))
+    found = {source: index for index, each in enumerate(kept) for source in each.sources}
+    places = tuple(found[plan.gone[at].messages[0] if at in plan.gone else at] for at in range(len(sizes)))
+    counted = plan.transcript.fixed_tokens + sum(weights)
+    return replace(plan, counted=counted, weights=weights, places=places), [each.message for each in kept]
+
+
+def _count_alone(message: object, reading: Reading) -> int:
+    return parse([message], reading.parser(), 0).tokens
 
 
 def restored(known: History) -> Iterator[str]:

@@ -89,13 +89,12 @@ def _count_marks(beside: object) -> int:
 class _Blocks:
     """The blocks of messages, numbered from 1, without Bedrock's marks, which clients move.
 
-    `before` are the number of blocks before each message, and before the end. `markable` are the blocks that can be
-    marked, and `places` their messages and indexes.
+    `before` are the number of blocks before each message, and before the end. `places` are the messages and indexes of
+    the blocks that can be marked, by their number.
     """
 
     before: list[int] = field(default_factory=lambda: [0])
-    markable: list[int] = field(default_factory=list)
-    places: list[tuple[int, int]] = field(default_factory=list)
+    places: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, messages: Sequence[Any], kinds: frozenset[str]) -> "_Blocks":
@@ -108,8 +107,7 @@ class _Blocks:
                     continue
                 number += 1
                 if type(message) is dict and type(block) is dict and _is_markable(block, kinds):
-                    found.markable.append(number)
-                    found.places.append((at, index))
+                    found.places[number] = at, index
             found.before.append(number)
         return found
 
@@ -137,7 +135,7 @@ def _find_place(blocks: _Blocks, first_changed: Mapping[int, int], ends: Sequenc
 
     `ends` are the numbers of messages in the prompts of the requests.
     """
-    numbers, places = blocks.markable, dict(zip(blocks.markable, blocks.places, strict=True))
+    numbers, places = [*blocks.places], blocks.places
     stored: list[int] = []  # the last blocks of valid prefixes
     found = None
     for request, end in enumerate(ends):

@@ -20,10 +20,8 @@ from autoprune.planning.plan import Plan
 from autoprune.planning.thinking import NO_OUTCOME
 from autoprune.planning.view import FoldingStrategy, Strategy, name_of
 from autoprune.pruners._base import Configured, OrDefault, check_ratio
-from autoprune.pruners._call import Call, edit, restored
-from autoprune.pruners._removing import without_folded
+from autoprune.pruners._call import Call, edit, restored, without_folded
 from autoprune.pruners.history import History
-from autoprune.pruners.memory import NO_INVOICES, NO_PAUSES
 from autoprune.pruners.memory import History as Remembered
 from autoprune.pruners.report import Report, cleanup_statistics
 from autoprune.pruners.report.advice import advice, cache_note
@@ -152,8 +150,8 @@ class Pruner(Configured):
         call = Call(
             terms,
             check_conversation(conversation),
-            NO_PAUSES if pauses is None else check_pauses(pauses),
-            NO_INVOICES if invoices is None else check_invoices(invoices),
+            check_pauses(pauses),
+            check_invoices(invoices),
             key=terms,
         )
         return self._complete(call, usage)

@@ -25,15 +25,12 @@ from autoprune.pruners.writing import SummaryWriter, old_summary, summary_messag
 from autoprune.settings import Args, group_size, text_setting
 from autoprune.strategies.folding import Folding
 from autoprune.summarizers.brief import Answer, identity_of
-from autoprune.summarizers.driver import CONCURRENCY, Budget, arun, run
+from autoprune.summarizers.driver import CONCURRENCY, MAX_CALLS, MAX_SECONDS, Budget, arun, run
 from autoprune.summarizers.selection import summarizer_of
 from autoprune.tokens import Count, spent_tokens
 from autoprune.wire import USER_FIRST, find_provider
 from autoprune.wire.anthropic import places_system
 from autoprune.wire.parsing import Format
-
-MAX_CALLS = 16  # calls of a model in one prune
-MAX_SECONDS = 300.0  # that one prune waits for all calls of a model
 
 
 class ConversationPruner(Pruner):

@@ -60,7 +60,7 @@ def prune_history(
     get_pruner = cache(lambda: _pruner(args, strategy) if pruner is None else pruner)
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        find = partial(_find_call, _Place(_name(function), _parameters(function), field))
+        find = _Place(_name(function), _parameters(function), field).find_call
         hand = partial(_with_pruned, callbacks=Callbacks(before_prune, on_pruned))
 
         @wraps(function)
@@ -103,7 +103,21 @@ class _Place:
     parameters: tuple[str, ...]
     field: str
 
-    def find(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> int | str | None:
+    def find_call(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> "_Call | None":
+        """Find the messages in a call; None if they are None or not given. Raises SettingsError if there are none."""
+        at = self._find_argument(arguments, keywords)
+        if at is None:
+            return None
+        state = keywords[at] if isinstance(at, str) else arguments[at]
+        messages: Any = state if isinstance(state, list) else _get_field(state, self.field)
+        if messages is MISSING:
+            what = f"{type(state).__name__} without {self.field!r}"
+            raise SettingsError(
+                f"{self.function} was called without messages: {at!r} is a {what}; give a list, or name the field"
+            )
+        return None if messages is None else _Call(arguments, keywords, at, self.field, state, messages)
+
+    def _find_argument(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> int | str | None:
         """Find the position or keyword of the messages or of the state; None if the field's argument is not given."""
         if self.field in keywords:
             return self.field
@@ -147,17 +161,14 @@ class _Call:
         """Put the full history into a return value that begins with the pruned messages; return others unchanged."""
         is_state = isinstance(returned, dict) or type(returned) is type(self.state)
         given = returned if isinstance(returned, list) else _get_field(returned, self.field) if is_state else None
-        if not self.handed or not isinstance(given, list) or not _begins(given, self.handed):
+        if not self.handed or not isinstance(given, list):
+            return returned
+        # By identity, since equal messages may be different ones.
+        if [*map(id, given[: len(self.handed)])] != [*map(id, self.handed)]:
             return returned
         added = given[len(self.handed) :]
         full = [*self.messages, *added] if added else self.messages
         return full if returned is given else _copy_with(returned, self.field, full)
-
-
-def _begins(messages: list[Any], first: tuple[Any, ...]) -> bool:
-    # By identity, since equal messages may be different ones.
-    is_long_enough = len(messages) >= len(first)
-    return is_long_enough and all(one is other for one, other in zip(messages, first, strict=False))
 
 
 def _pruner(args: Args, strategy: object) -> Any:
@@ -165,22 +176,6 @@ def _pruner(args: Args, strategy: object) -> Any:
     if folds(strategy) or (isinstance(strategy, str) and names_folding(strategy)):
         return ConversationPruner(args)
     return AgenticConversationPruner(args).with_recommended_strategy().with_usual_zone(strategy)
-
-
-def _find_call(place: _Place, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> _Call | None:
-    """Find the messages in a call; None if they are None or not given. Raises SettingsError if there are none."""
-    at = place.find(arguments, keywords)
-    state = None if at is None else keywords[at] if isinstance(at, str) else arguments[at]
-    messages = state if isinstance(state, list) else _get_field(state, place.field)
-    if messages is MISSING:
-        what = f"{type(state).__name__} without {place.field!r}"
-        raise SettingsError(
-            f"{place.function} was called without messages: {at!r} is a {what}; give a list, or name the field"
-        )
-    if at is None or messages is None:
-        return None
-    known = cast(list[Any], messages)
-    return _Call(arguments, keywords, at=at, field=place.field, state=state, messages=known)
 
 
 def _with_pruned(call: _Call, result: Result[Any], callbacks: Callbacks) -> _Call:

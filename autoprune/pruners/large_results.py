@@ -62,12 +62,12 @@ class Shortener:
         return sha256(f"{asked}\n{draft.result.text}".encode("utf-8", "surrogatepass")).hexdigest()
 
     def steps(self, draft: "Draft") -> Steps:
-        """Return the summarizer's steps for the text of a large result."""
+        """Ask the summarizer for the text of a large result."""
         if self.summarizer is None:
-            return _answer_at_once(Failed("nobody was given who could write a summary"))
+            return Failed("nobody was given who could write a summary")
         if draft.room < LEAST_TEXT:
-            return _answer_at_once(Failed("a summary in so few tokens says nothing"))
-        return steps_of(self.summarizer, self._brief(draft))
+            return Failed("a summary in so few tokens says nothing")
+        return (yield from steps_of(self.summarizer, self._brief(draft)))
 
     def _brief(self, draft: "Draft") -> Brief:
         """Create the brief for a large result: its call and its text.
@@ -158,11 +158,10 @@ class Draft:
 
 def drafts(plan: Plan, request: Callable[[int], str]) -> list[Draft]:
     """List the large results of a plan. `request` returns the user's last request before a message."""
-    shortened = ((edit, edit.part) for edit in plan.edits if edit.reason is Reason.SHORTENED)
     return [
         Draft(edit, part, plan.placeholder, request(part.location.message))
-        for edit, part in shortened
-        if isinstance(part, ToolResult)
+        for edit in plan.edits
+        if edit.reason is Reason.SHORTENED and isinstance(part := edit.part, ToolResult)
     ]
 
 
@@ -186,12 +185,6 @@ def run_together(questions: Sequence[Steps]) -> Asking[list[Answer]]:
             replies = iter((yield [ask for asks in asked.values() for ask in asks]))
         received = {number: [next(replies) for _ in asks] for number, asks in asked.items()}
     return [answers[number] for number in range(len(questions))]
-
-
-def _answer_at_once(answer: Answer) -> Steps:
-    """Give an answer without a call."""
-    yield from ()
-    return answer
 
 
 REMEMBERED = 4_096  # texts and notes in a pruner's memo; a full memo is cleared

@@ -48,8 +48,6 @@ from autoprune.wire.parsing import Format, Parser, add_place, parse
 
 REMEMBERED = 8  # conversations that a pruner remembers by default: enough for an agent with its subagents
 LEAVES = (str, int, float, bytes, Enum, type)  # values that a snapshot need not copy
-NO_PAUSES: Mapping[int, float] = {}
-NO_INVOICES: Mapping[int, Invoice] = {}
 LARGEST_FLOAT = 1e15  # larger whole floats count with all their digits, but JSON writes them with an exponent
 MARKED = frozenset(("text", "tool_use", "tool_result", "image", "document"))  # blocks whose cache mark has no tokens
 
@@ -76,14 +74,14 @@ class Reading:
         """Read and count a conversation, with `overhead` tokens sent beside it."""
         return parse(conversation, self.parser(find_summary(conversation)), fixed_tokens(conversation, overhead))
 
-    def transcript_to_compare(self, conversation: list[Any], overhead: int) -> Transcript:
+    def transcript_to_compare(self, conversation: list[Any]) -> Transcript:
         """Read a conversation to compare it with another one.
 
         Messages that are missing in one of the two conversations do not change how the others are read.
         """
         parser = self.parser(wants_inputs=True)
         parser.standing = replace(parser.standing, is_free=True)
-        return parse(conversation, parser, fixed_tokens(conversation, overhead))
+        return parse(conversation, parser, 0)
 
 
 def fixed_tokens(conversation: list[Any], overhead: int) -> int:
@@ -212,9 +210,9 @@ class History:
     def walk_on(
         self,
         start: Callable[[], Any],
-        pauses: Mapping[int, float] = NO_PAUSES,
-        later: Later = (),
-        invoices: Mapping[int, Invoice] = NO_INVOICES,
+        pauses: Mapping[int, float],
+        later: Later,
+        invoices: Mapping[int, Invoice],
     ) -> Any:
         """Continue the walk over the entries, or begin a new walk with `start` if the last one is no longer valid."""
         walk = self.walk

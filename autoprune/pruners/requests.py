@@ -143,13 +143,10 @@ def place(path: str, body: Mapping[str, object]) -> Place | None:
         if match := api.path.search(ending):
             found = match.groupdict()
             wrapper = next((name for name in api.wrappers if isinstance(body.get(name), Mapping)), "")
-            return Place(api, wrapper, _model(found.get("model"), body), bool(found.get("counts")))
+            named = found.get("model") or body.get("model")
+            model = named.removeprefix("models/") if isinstance(named, str) and named else None
+            return Place(api, wrapper, model, bool(found.get("counts")))
     return None
-
-
-def _model(in_path: str | None, body: Mapping[str, object]) -> str | None:
-    named = in_path or body.get("model")
-    return named.removeprefix("models/") if isinstance(named, str) and named else None
 
 
 @dataclass(frozen=True)

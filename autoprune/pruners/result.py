@@ -3,7 +3,6 @@
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, Generic, TypeVar
 
 from autoprune.conversation.archive import Archive, store_payloads
@@ -47,13 +46,8 @@ class Result(Generic[Message]):
 
     def without_changes(self, conversation: list[Message], note: str) -> "Result[Message]":
         """Return a result without changes: the caller's conversation, and a report with the reason."""
-        nothing = partial(_nothing_done, self.report.plan_of)
-        return Result(conversation, replace(self.report, plan_of=nothing)).with_notes([note])
-
-
-def _nothing_done(plan_of: Callable[[], Plan]) -> Plan:
-    """Return a plan without its changes."""
-    return plan_of().without_changes
+        nothing = replace(self.report, plan_of=lambda: self.report.plan_of().without_changes)
+        return Result(conversation, nothing).with_notes([note])
 
 
 @dataclass(frozen=True)
@@ -88,23 +82,6 @@ BeforePrune = Callable[[PruneEvent], object]  # returns False to refuse the prun
 OnPruned = Callable[[PruneEvent], object]
 
 
-def ask_before_prune(before_prune: BeforePrune | None, event: PruneEvent) -> str | None:
-    """Ask `before_prune` about a prune. Return a note for the report if it refuses, else None.
-
-    Only False refuses, so a function that only logs and returns None does not. Raises SettingsError if the callback is
-    not a plain function, and any error of the function.
-    """
-    if before_prune is None or _call_callback(before_prune, event, "before_prune") is not False:
-        return None
-    return f"nothing was pruned: {_qualified_name(before_prune)} (before_prune) returned False"
-
-
-def call_on_pruned(on_pruned: OnPruned | None, event: PruneEvent) -> None:
-    """Call `on_pruned` after a prune. Raises the same errors as `ask_before_prune`."""
-    if on_pruned is not None:
-        _call_callback(on_pruned, event, "on_pruned")
-
-
 @dataclass(frozen=True)
 class Callbacks:
     """The callbacks of one prune, and the conversation's id for their events."""
@@ -116,33 +93,32 @@ class Callbacks:
     def refusal(self, result: Result[Message], conversation: list[Message]) -> Result[Message] | None:
         """Ask `before_prune`. Return a result without changes if it refuses the prune, else None.
 
-        The callback is not called if the prune changes nothing. Raises the same errors as `ask_before_prune`.
+        The callback is not called if the prune changes nothing. Only False refuses, so a function that only logs and
+        returns None does not. Raises SettingsError if the callback is not a plain function, and any error of it.
         """
         if self.before_prune is None or result.conversation is conversation:
             return None
-        note = ask_before_prune(self.before_prune, self._event(result))
-        return None if note is None else result.without_changes(conversation, note)
+        if self._call(self.before_prune, result, "before_prune") is not False:
+            return None
+        note = f"nothing was pruned: {_qualified_name(self.before_prune)} (before_prune) returned False"
+        return result.without_changes(conversation, note)
 
     def notify(self, result: Result[Message], conversation: list[Message]) -> Result[Message]:
-        """Call `on_pruned` if the prune changed anything, and return the result. Raises like `call_on_pruned`."""
+        """Call `on_pruned` if the prune changed anything, and return the result. Raises like `refusal`."""
         if self.on_pruned is not None and result.conversation is not conversation:
-            call_on_pruned(self.on_pruned, self._event(result))
+            self._call(self.on_pruned, result, "on_pruned")
         return result
 
-    def _event(self, result: Result[Any]) -> PruneEvent:
-        return PruneEvent(result.report, self.conversation_id, request_parameters=result.request_parameters)
-
-
-def _call_callback(function: Callable[[PruneEvent], object], event: PruneEvent, option: str) -> object:
-    """Call a caller's function with an event. Raises SettingsError if it is not a plain function."""
-    if not callable(function):
-        raise SettingsError(f"{option} is {function!r}: give a function that takes a PruneEvent")
-    answer = function(event)
-    if not inspect.isawaitable(answer):
-        return answer
-    if inspect.iscoroutine(answer):
-        answer.close()  # else Python warns that it was never awaited
-    raise SettingsError(f"{option} is {_qualified_name(function)}, which is async: give a plain function")
+    def _call(self, function: Callable[[PruneEvent], object], result: Result[Any], option: str) -> object:
+        """Call a caller's function with the event. Raises SettingsError if it is not a plain function."""
+        if not callable(function):
+            raise SettingsError(f"{option} is {function!r}: give a function that takes a PruneEvent")
+        answer = function(PruneEvent(result.report, self.conversation_id, result.request_parameters))
+        if not inspect.isawaitable(answer):
+            return answer
+        if inspect.iscoroutine(answer):
+            answer.close()  # else Python warns that it was never awaited
+        raise SettingsError(f"{option} is {_qualified_name(function)}, which is async: give a plain function")
 
 
 def _qualified_name(function: object) -> str:

@@ -539,7 +539,10 @@ class CacheAwareState(BaseStrategy):
     def _with_placeholders(self, view: View, chosen: Iterable[Candidate]) -> Clearing:
         """Give candidates their placeholders. Candidates that save nothing are dropped."""
         fresh, has_failed = self._worth.fresh_names, self._at_work.has_failed
-        texts = ((each, placeholder(each, view.request, fresh(each.result), has_failed)) for each in chosen)
+        texts = (
+            (each, placeholder(each, view.request, fresh(each.result), has_failed=has_failed(each.result)))
+            for each in chosen
+        )
         return weigh(view, texts)
 
     def _shortest(self, view: View, chosen: Iterable[Candidate]) -> Clearing:
@@ -549,7 +552,7 @@ class CacheAwareState(BaseStrategy):
 
     def _shortest_of(self, result: ToolResult, request: int) -> str:
         """Return the placeholder of a result without names."""
-        return short_placeholder(result, request, self._at_work.has_failed)
+        return short_placeholder(result, request, has_failed=self._at_work.has_failed(result))
 
     def _describe(self, candidate: Candidate) -> str:
         """Say in a few words why a candidate may go."""

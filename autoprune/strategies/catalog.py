@@ -10,7 +10,7 @@ import inspect
 import re
 from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from functools import lru_cache
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import Any, TypeVar
 
 from autoprune.errors import SettingsError, did_you_mean
@@ -57,12 +57,7 @@ class _WrongValueError(ValueError):
 
 def makers(names: Iterable[str] = STRATEGIES) -> dict[str, Callable[..., Any]]:
     """Return the makers of strategies that ship, by name: classes or functions with defaults."""
-    return {name: _maker(*STRATEGIES[name].split(":")) for name in names}
-
-
-def _maker(module: str, made_by: str) -> Callable[..., Any]:
-    maker: Callable[..., Any] = getattr(import_module(f"autoprune.strategies.{module}"), made_by)
-    return maker
+    return {name: resolve_name(f"autoprune.strategies.{STRATEGIES[name]}") for name in names}
 
 
 def available(names: Iterable[str] = CLEARING) -> dict[str, Any]:

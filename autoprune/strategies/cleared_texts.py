@@ -11,8 +11,7 @@ Of a picture it repeats the words beside it instead, if they are few:
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from typing import TypeAlias
+from collections.abc import Iterable, Iterator
 
 from autoprune.conversation.placeholders import GAP, HEAD, frame_text, split_mark
 from autoprune.conversation.transcript import ToolResult
@@ -28,13 +27,11 @@ ABOUT = r"\. (?:Names in it|It showed): [^\n]*"
 PLACEHOLDER = re.compile(rf"\[Cleared at request (\d{{1,9}}): ([^\n]*), ([\d,]+) tokens(?:{ABOUT})?\]")
 LABEL = re.compile(r"\[\w+\]")  # stands for a picture among the words of a result
 
-HasFailed: TypeAlias = Callable[[ToolResult], bool]
 
-
-def placeholder(candidate: Candidate, request: int, fresh: Iterable[str], has_failed: HasFailed) -> str:
+def placeholder(candidate: Candidate, request: int, fresh: Iterable[str], *, has_failed: bool) -> str:
     """Write the placeholder of a result: the tool, its target, its size, and some of its `fresh` names."""
     tokens = candidate.result.tokens
-    what = _what(candidate.result, candidate.target) + _failure_note(candidate.result, has_failed)
+    what = _what(candidate.result, candidate.target) + (FAILED if has_failed else "")
     named = ", ".join(fitting_names(fresh, tokens))
     about = _caption(candidate.result) or (named and f". Names in it: {named}")
     return f"[Cleared at request {request}: {what}, {tokens:,} tokens{about}]"
@@ -54,9 +51,9 @@ def _what(result: ToolResult, target: str) -> str:
     return f"{_tool_name(result)} {shown}".strip()
 
 
-def short_placeholder(result: ToolResult, request: int, has_failed: HasFailed) -> str:
+def short_placeholder(result: ToolResult, request: int, *, has_failed: bool) -> str:
     """Write the shortest placeholder of a result: only the tool and the size."""
-    what = _tool_name(result) + _failure_note(result, has_failed)
+    what = _tool_name(result) + (FAILED if has_failed else "")
     return f"[Cleared at request {request}: {what}, {result.tokens:,} tokens]"
 
 
@@ -100,7 +97,3 @@ def _room(tokens: int) -> float:
 def _tool_name(result: ToolResult) -> str:
     """Return the name of a result's tool, on one line."""
     return " ".join(result.tool.split())[:LONGEST_TARGET]
-
-
-def _failure_note(result: ToolResult, has_failed: HasFailed) -> str:
-    return FAILED if has_failed(result) else ""

@@ -115,7 +115,8 @@ class Folding(BaseFoldingStrategy):
         if self.drops:
             yield from self._drop_oldest(view, keep)
             return
-        if not self._is_worth_it(view, keep):
+        # A short summary is not worth a call.
+        if self.minimum_foldable and _weight(view.groups(1, keep)) < self.minimum_foldable * view.tokens:
             return
         chosen = self._groups_to_fold(view, keep)
         weight, said = _weight(chosen), sum(group.said for group in chosen)
@@ -125,15 +126,9 @@ class Folding(BaseFoldingStrategy):
         least = ((room, max(1, self.minimum_saved * rest)) for room, rest in rooms)
         room = next((room for room, gain in least if chosen and view.gain(weight, room) >= gain), 0)
         if room:
-            yield _one_fold(chosen, self._reason(view), room)
+            yield _one_fold(chosen, Reason.TOO_MANY_MESSAGES if self._is_many(view) else Reason.OVER_SAFE_ZONE, room)
         elif chosen and self.minimum_saved:
             yield from self._drop_oldest(view, keep)
-
-    def _is_worth_it(self, view: FoldView, keep: int) -> bool:
-        """Return whether enough of the prompt may be folded for a summary to be worth a call."""
-        if not self.minimum_foldable:
-            return True
-        return sum(group.tokens for group in view.groups(1, keep)) >= self.minimum_foldable * view.tokens
 
     def _room(self, view: FoldView, weight: int, said: int = 0) -> int:
         """Return the tokens that the summary's text may have once `weight` more tokens are folded into it.
@@ -157,12 +152,9 @@ class Folding(BaseFoldingStrategy):
         excess = 0.0 if self._is_many(view) else view.tokens - view.limit
         added = 0 if self.drops or not excess else view.added(self.summary_tokens or view.limit)
         harmful = view.least_harmful(keep, excess + added)
-        weight = sum(group.tokens for group in harmful)
+        weight = _weight(harmful)
         if harmful and weight >= excess:
             yield _one_fold(harmful, Reason.LEAST_HARMFUL, 0 if self.drops else self._room(view, weight))
-
-    def _reason(self, view: FoldView) -> Reason:
-        return Reason.TOO_MANY_MESSAGES if self._is_many(view) else Reason.OVER_SAFE_ZONE
 
     def _groups_to_fold(self, view: FoldView, keep: int) -> list[Group]:
         """Return the groups to fold: no more than needed, or all if all are not enough."""
@@ -172,7 +164,7 @@ class Folding(BaseFoldingStrategy):
         groups = view.groups(self._messages_per_group(), keep)
         excess = view.tokens - self._target(view)
         chosen, gain = _first_enough(groups, excess, partial(self._gain, view))
-        if len(by_count) and len(by_count[-1].messages) and _last_message(by_count) > _last_message(chosen):
+        if _last_message(by_count) > _last_message(chosen):
             return by_count
         if self.at_turns:
             chosen = _extend_to_turn(chosen, groups)
@@ -195,15 +187,11 @@ class Folding(BaseFoldingStrategy):
         if self._is_large(view) and (groups := view.groups(self._messages_per_group(), max(keep, 1))):
             enough, gain = _first_enough(groups, view.tokens - self._target(view), lambda tokens, said: tokens)
             if self.at_turns and not self.retain.roles:  # messages retained by role leave gaps in their turns
-                enough, gain = self._extend_drop(view, enough, groups)
+                whole = _extend_to_turn(enough, groups)
+                if _weight(whole) - _weight(enough) <= LARGEST_REST * view.limit:
+                    enough, gain = whole, _weight(whole)
             if gain >= min(at_least, view.tokens - view.limit):
                 yield _one_fold(enough, Reason.OVER_SAFE_ZONE)
-
-    def _extend_drop(self, view: FoldView, enough: list[Group], groups: Sequence[Group]) -> tuple[list[Group], float]:
-        """Return the groups and tokens of a drop, extended to the end of a turn unless the turn's rest is too large."""
-        whole = _extend_to_turn(enough, groups)
-        needed, tokens = (sum(group.tokens for group in each) for each in (enough, whole))
-        return (whole, tokens) if tokens - needed <= LARGEST_REST * view.limit else (enough, needed)
 
     def _check(self) -> None:
         """Raise SettingsError for an invalid parameter."""
@@ -254,7 +242,7 @@ def _extend_to_turn(chosen: Sequence[Group], groups: Sequence[Group]) -> list[Gr
 def _one_fold(groups: Sequence[Group], reason: Reason, room: int = 0) -> Fold:
     """Make one edit that folds groups into a summary with the given room, or drops them."""
     messages = tuple(sorted(at for group in groups for at in group.messages))
-    return Fold(messages, reason, sum(group.tokens for group in groups), room)
+    return Fold(messages, reason, _weight(groups), room)
 
 
 def _last_message(groups: Sequence[Group]) -> int:

@@ -7,7 +7,7 @@ nor a constraint, except for what the user said through a tool.
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -99,15 +99,13 @@ def summary_of(answer: str, brief: Brief) -> tuple[str, tuple[str, ...]]:
 def parse_answer(answer: str) -> Snapshot:
     """Parse the snapshot in an answer, even with a code fence or words around it. Raises SnapshotError."""
     document = _answer_object(answer)
+    values: dict[str, Any] = {}
     problems: list[str] = []
-
-    def checked(name: str, read: Callable[[object], Any]) -> Any:
+    for name in (*TEXTS, *LISTS):
         try:
-            return read(document.get(name))
+            values[name] = _text_field(document.get(name)) if name in TEXTS else _list_field(document.get(name))
         except TypeError as error:
             problems.append(f'"{name}" {error}')
-
-    values = {name: checked(name, _text_field) for name in TEXTS} | {name: checked(name, _list_field) for name in LISTS}
     if problems:
         raise SnapshotError("; ".join(problems))
     if not any(values[name] for name in values if name not in ("goal", "constraints")):
@@ -212,25 +210,16 @@ def _field_name(key: str) -> str:
 
 
 def _text_field(value: object) -> str:
-    match value:
-        case None:
-            return ""
-        case str():
-            return sendable(value).strip()
-        case _:
-            raise TypeError("must be a string")
+    if not isinstance(value, str | None):
+        raise TypeError("must be a string")
+    return sendable(value or "").strip()
 
 
 def _list_field(value: object) -> tuple[str, ...]:
-    match value:
-        case None:
-            return ()
-        case str():
-            return tuple(filter(None, [_text_field(value)]))
-        case list() if all(isinstance(item, str) for item in value):
-            return tuple(filter(None, map(_text_field, value)))
-        case _:
-            raise TypeError("must be a list of strings")
+    items = [value or ""] if isinstance(value, str | None) else value
+    if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
+        raise TypeError("must be a list of strings")
+    return tuple(filter(None, map(_text_field, items)))
 
 
 def _normalize(text: str) -> str:

@@ -30,6 +30,8 @@ from autoprune.summarizers.brief import (
 )
 
 CONCURRENCY = 4  # questions of a batch that are asked at the same time
+MAX_CALLS = 16  # calls of a model in one prune
+MAX_SECONDS = 300.0  # that one prune waits for all calls of a model
 LONGEST_REASON = 300  # characters of an error in the report; some contain a whole page
 UNLIMITED = 1_000_000  # calls, if the caller sets no limit
 
@@ -107,12 +109,6 @@ async def arun(steps: Steps, concurrency: int = CONCURRENCY, budget: Budget | No
         answers = await asyncio.gather(*(_await_answer(ask, gate, limits) for ask in _afford(asked, limits)))
         asked = _advance(steps, answers)
     return asked
-
-
-def ask_once(ask: Ask) -> Answer:
-    """Ask one question; whatever the summarizer returns or raises becomes an answer."""
-    (answer,) = _ask_all([ask], 1, Budget(UNLIMITED))
-    return answer
 
 
 def as_answer(given: object) -> Answer:

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Generator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from autoprune.errors import SettingsError, check_number, is_number
 from autoprune.facts.plain_text import sendable
@@ -121,15 +121,11 @@ class OpenAISummarizer:
     instructions: str | None = field(default=None, kw_only=True)
     parameters: Mapping[str, object] = field(default_factory=dict, kw_only=True, hash=False)
     provider: str | None = field(default=None, kw_only=True)
+    calls_model: ClassVar[bool] = True
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "OpenAISummarizer":
         """Return a deep copy with the same client, which has locks and connections and is made to be shared."""
         return replace(self, parameters=copy.deepcopy(self.parameters, memo))
-
-    @property
-    def calls_model(self) -> bool:
-        """Whether the summarizer calls a model: always True."""
-        return True
 
     @property
     def keeps_request(self) -> bool:

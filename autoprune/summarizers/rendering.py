@@ -105,20 +105,20 @@ def _message_lines(utterance: Utterance, number: int, count: Count, limit: int) 
         )
 
 
-def describe_call(call: ToolCall, longest: int = LONGEST_ARGUMENT) -> str:
-    """Write a call on one line, as in `read_file(path="a.py")`; arguments are cut to `longest` characters."""
+def describe_call(call: ToolCall) -> str:
+    """Write a call on one line, as in `read_file(path="a.py")`; long arguments are cut."""
     by_name = arguments(call)
-    shown = [f"{_one_line(str(name))}={_argument(value, longest)}" for name, value in by_name.items()]
+    shown = [f"{_one_line(str(name))}={_argument(value)}" for name, value in by_name.items()]
     if not by_name and call.arguments not in (None, "", {}, "{}"):
-        shown = [_argument(call.arguments, longest)]
+        shown = [_argument(call.arguments)]
     return f"{_one_line(call.name)}({_shorten(', '.join(shown), LONGEST_CALL)})"
 
 
-def _argument(value: object, longest: int) -> str:
+def _argument(value: object) -> str:
     if isinstance(value, str):
-        return json.dumps(_shorten(value, longest), ensure_ascii=False)
+        return json.dumps(_shorten(value, LONGEST_ARGUMENT), ensure_ascii=False)
     try:
-        return _shorten(json.dumps(value, ensure_ascii=False, default=_jsonable), longest)
+        return _shorten(json.dumps(value, ensure_ascii=False, default=_jsonable), LONGEST_ARGUMENT)
     except (TypeError, ValueError, RecursionError):  # a name that is no string, a value that holds itself
         return f"[{type(value).__name__}]"
 

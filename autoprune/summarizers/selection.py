@@ -8,7 +8,7 @@ import ast
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import Any
 
 from loguru import logger
@@ -21,7 +21,7 @@ from autoprune.planning.clamping import Clamp
 from autoprune.settings.plugins import load_plugin, plugin_names
 from autoprune.summarizers.brief import Answer, Brief, Failed, Steps, Summarizer, Written, offers, reads_in_parts
 from autoprune.summarizers.digest import Digest
-from autoprune.summarizers.driver import CONCURRENCY, Budget, arun, call_safely, run, steps_of
+from autoprune.summarizers.driver import CONCURRENCY, MAX_CALLS, MAX_SECONDS, Budget, arun, call_safely, run, steps_of
 from autoprune.summarizers.levels import Levels
 from autoprune.tokens import Count, exact
 
@@ -36,8 +36,6 @@ SUMMARIZERS: Mapping[str, str] = {
 }
 
 MAX_TOKENS = 1_000
-MAX_CALLS = 16
-MAX_SECONDS = 300.0
 CHUNK_TOKENS = 1_000  # of a text for a summarizer that reads in parts: it cuts only between utterances
 INSTRUCTIONS = """\
 The record is one text. Tell what it says: key facts, figures and conclusions first; exact paths, names, line numbers, \
@@ -80,8 +78,7 @@ def _parameters(text: str) -> dict[str, Any]:
 def summarizer_maker(name: str) -> Callable[..., Any]:
     """Look up the maker of a summarizer. Raises SettingsError for an unknown name."""
     if name in SUMMARIZERS:
-        module, _, maker = SUMMARIZERS[name].partition(":")
-        make: Callable[..., Any] = getattr(import_module(f"autoprune.summarizers.{module}"), maker)
+        make: Callable[..., Any] = resolve_name(f"autoprune.summarizers.{SUMMARIZERS[name]}")
         return make
     plugin: Any = load_plugin(GROUP, name)
     if plugin is None:

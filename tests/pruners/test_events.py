@@ -8,7 +8,7 @@ import pytest
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
-from autoprune.pruners.result import PruneEvent, ask_before_prune, call_on_pruned
+from autoprune.pruners.result import Callbacks, PruneEvent
 
 MESSAGES = conversations.openai_chat([conversations.words(900)], [conversations.words(500)])
 RESULT = AgenticConversationPruner(PruneArgs(1_000), clock=iter((1.0, 1.5)).__next__).prune(MESSAGES)
@@ -49,8 +49,10 @@ class Judge:
     [(never, "never"), (Judge(), "Judge"), (partial(never), "partial"), (Judge().__call__, "J")],
 )
 def test_false_refuses_and_the_report_can_say_who(before_prune, name: str):
-    said = ask_before_prune(before_prune, EVENT)
-    assert said is not None
+    refused = Callbacks(before_prune, None).refusal(RESULT, MESSAGES)
+    assert refused is not None
+    assert refused.conversation is MESSAGES
+    (said,) = refused.report.fallbacks
     assert said.startswith(f"nothing was pruned: {name}")
     assert said.endswith(" (before_prune) returned False")
 
@@ -58,31 +60,40 @@ def test_false_refuses_and_the_report_can_say_who(before_prune, name: str):
 @each_row("answer", [None, True, 0, "", [], "no"])
 def test_anything_but_false_goes_on(answer: object):
     seen = []
-    assert ask_before_prune(lambda event: seen.append(event) or answer, EVENT) is None
+    callbacks = Callbacks(lambda event: seen.append(event) or answer, None, "conversation 7")
+    assert callbacks.refusal(RESULT, MESSAGES) is None
     assert seen == [EVENT]
 
 
 def test_nobody_need_listen():
-    assert ask_before_prune(None, EVENT) is None
-    assert call_on_pruned(None, EVENT) is None
+    assert Callbacks(None, None).refusal(RESULT, MESSAGES) is None
+    assert Callbacks(None, None).notify(RESULT, MESSAGES) is RESULT
 
 
-@pytest.mark.parametrize("use", [ask_before_prune, call_on_pruned])
+def before(function) -> object:
+    return Callbacks(function, None).refusal(RESULT, MESSAGES)
+
+
+def after(function) -> object:
+    return Callbacks(None, function).notify(RESULT, MESSAGES)
+
+
+@pytest.mark.parametrize("use", [before, after])
 def test_what_a_callers_function_raises_comes_through(use):
     def broken(event: PruneEvent) -> None:
         raise KeyError("mine")
 
     with pytest.raises(KeyError, match="mine"):
-        use(broken, EVENT)
+        use(broken)
 
 
 async def later(event: PruneEvent) -> bool:
     return False
 
 
-@pytest.mark.parametrize(("use", "option"), [(ask_before_prune, "before_prune"), (call_on_pruned, "on_pruned")])
+@pytest.mark.parametrize(("use", "option"), [(before, "before_prune"), (after, "on_pruned")])
 def test_what_is_no_plain_function_is_refused(use, option: str):
     with pytest.raises(SettingsError, match=f"{option} is later, which is async: give a plain function"):
-        use(later, EVENT)
+        use(later)
     with pytest.raises(SettingsError, match=f"{option} is 5: give a function that takes a PruneEvent"):
-        use(5, EVENT)
+        use(5)

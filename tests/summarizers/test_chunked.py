@@ -19,7 +19,7 @@ from autoprune.errors import SettingsError
 from autoprune.facts.utterances import Utterance
 from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Refused, Written, identity_of
 from autoprune.summarizers.chunked import Chunked
-from autoprune.summarizers.driver import Budget, arun, as_answer, ask_once, run, steps_of
+from autoprune.summarizers.driver import Budget, arun, as_answer, run, steps_of
 from autoprune.summarizers.rendering import render
 from autoprune.tokens import exact
 
@@ -240,7 +240,6 @@ OUTCOMES = pytest.mark.parametrize(
 @OUTCOMES
 @each_row("make", [gives, awaited])
 def test_both_drivers_give_the_same_answer_for_any_summarizer(make: Any, value: object, answer: Answer):
-    assert ask_once(Ask(make(value), EMPTY)) == answer
     assert run(steps_of(make(value), EMPTY)) == answer
     assert asyncio.run(arun(steps_of(make(value), EMPTY))) == answer
 

@@ -11,9 +11,9 @@ from tables import each_row
 from utterances import answered, call, model, result, tool, user, utterances, words
 
 from autoprune.facts.utterances import Utterance
-from autoprune.summarizers.brief import Ask, Brief, Written
+from autoprune.summarizers.brief import Brief, Written
 from autoprune.summarizers.sections import parse_sections
-from autoprune.summarizers.symbols import Question, Symbols, describe_message, instructions, lines_in
+from autoprune.summarizers.symbols import Symbols, ask_model, describe_message, instructions, lines_in
 from autoprune.tokens import exact
 
 GOAL = "## The user's first request (1 line)\nFix it."
@@ -137,15 +137,13 @@ def test_all_batches_are_asked_at_the_same_time():
 
     asked = brief(*SESSION, previous=GOAL)
     steps = Symbols(say, batch=2, words=8).steps(asked)
-    question = Question(say, 8)
-    assert list(next(steps)) == [
-        Ask(question, Brief(SESSION[1:3], "", 64, words)),
-        Ask(question, Brief(SESSION[3:], "", 32, words)),
-    ]
+    asks = next(steps)
+    assert [ask.brief for ask in asks] == [Brief(SESSION[1:3], "", 64, words), Brief(SESSION[3:], "", 32, words)]
+    assert {(ask.summarizer.func, ask.summarizer.args) for ask in asks} == {(ask_model, (say, 8))}
 
 
 def test_the_prompt_marks_the_messages_as_data():
-    (prompt,) = (Question(lambda prompt: prompt, 7)(Brief(SESSION[2:], "", 10, words)),)
+    prompt = ask_model(lambda prompt: prompt, 7, Brief(SESSION[2:], "", 10, words))
     assert isinstance(prompt, str)
     assert instructions(7) in prompt
     assert "at most 7 words" in prompt

@@ -1,11 +1,11 @@
 """Reports on prunes: what was done, and why.
 
-`Report` describes one prune, and `statistics` compares any two conversations. `drawing` renders both for a terminal or
-a notebook. This needs rich, so `drawing` is imported lazily. `advice` suggests a next step if the safe zone is not
-reached.
+`Report` describes one prune, and `cleanup_statistics` compares any two conversations. `drawing` renders both for a
+terminal or a notebook. This needs rich, so `drawing` is imported lazily. `advice` suggests a next step if the safe zone
+is not reached.
 """
 
-from autoprune.pruners.report._figures import LASTING, cleanup_statistics, reason, statistics, token_figures
+from autoprune.pruners.report._figures import LASTING, cleanup_statistics, reason
 from autoprune.pruners.report._report import Report, ledger_figures
 
-__all__ = ["LASTING", "Report", "cleanup_statistics", "ledger_figures", "reason", "statistics", "token_figures"]
+__all__ = ["LASTING", "Report", "cleanup_statistics", "ledger_figures", "reason"]

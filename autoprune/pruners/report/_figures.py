@@ -10,7 +10,7 @@ from autoprune.conversation.edits import AnyReason, Fold, Reason, Replace, remov
 from autoprune.conversation.messages import canonical
 from autoprune.conversation.placeholders import Placeholder
 from autoprune.conversation.summary import find_summary, with_separate_summary
-from autoprune.conversation.transcript import Entry, Part, Speaker, Thought, ToolCall, ToolInput, ToolResult, Transcript
+from autoprune.conversation.transcript import Entry, Part, Speaker, Thought, ToolCall, ToolResult, Transcript
 from autoprune.facts.calls import target
 from autoprune.facts.outcomes import is_cleared
 from autoprune.planning.plan import Plan
@@ -225,33 +225,24 @@ def cleanup_statistics(
     `placeholder` recognizes cleared results. `overhead` are the tokens that are sent beside the messages.
     """
     before, after = (
-        reading.transcript_to_compare(list(with_separate_summary(messages)), overhead)
-        for messages in (original, pruned)
+        reading.transcript_to_compare(list(with_separate_summary(messages))) for messages in (original, pruned)
     )
-    changes = statistics(before, after, placeholder)
-    gone = changes["messages_removed"] + changes["messages_summarized"]
+    cleaned, calls, removed, summarized = _count_changes(before, after, placeholder)
     if now := find_summary(pruned):
         # The summary's mark records the number of messages that it replaces.
         was = find_summary(original)
         is_new = was and (was.text, was.messages, was.room) != (now.text, now.messages, now.room)
-        gone -= bool(is_new)  # the old summary is gone too, but is not counted
+        gone = removed + summarized - bool(is_new)  # the old summary is gone too, but is not counted
         summarized = min(gone, max(0, now.messages - (was.messages if was else 0)))
-        changes |= {"messages_removed": gone - summarized, "messages_summarized": summarized}
+        removed = gone - summarized
     tokens = (reading.transcript(messages, overhead).tokens for messages in (original, pruned))
-    return {**changes, **token_figures(*tokens), "total_messages": len(original)}
-
-
-def figures(
-    *, original: int, pruned: int, messages: int, cleaned: int, calls: int, removed: int, summarized: int
-) -> dict[str, int | float]:
-    """Name the statistics: tokens before and after, messages before, and the numbers of changes."""
     return {
-        **token_figures(original, pruned),
+        **token_figures(*tokens),
         "tool_results_cleaned": cleaned,
         "tool_calls_cleaned": calls,
         "messages_removed": removed,
         "messages_summarized": summarized,
-        "total_messages": messages,
+        "total_messages": len(original),
     }
 
 
@@ -265,8 +256,8 @@ def token_figures(original: int, pruned: int) -> dict[str, int | float]:
     }
 
 
-def statistics(before: Transcript, after: Transcript, placeholder: Placeholder) -> dict[str, int | float]:
-    """Count tokens, cleared results, and dropped and summarized messages from two transcripts.
+def _count_changes(before: Transcript, after: Transcript, placeholder: Placeholder) -> tuple[int, int, int, int]:
+    """Count cleared results, shortened calls, removed messages and summarized messages from two transcripts.
 
     A result counts as cleared if its payload differs and is smaller, or is a placeholder. A missing message counts as
     summarized if a new message is in its place, else as removed.
@@ -282,15 +273,7 @@ def statistics(before: Transcript, after: Transcript, placeholder: Placeholder) 
             cleaned += sum(_is_cleared(was, now, placeholder) for was, now in results)
             both = zip(before.entries[old].calls, after.entries[new].calls, strict=False)
             calls += sum(_is_shorter(was, now) for was, now in both)
-    return figures(
-        original=before.tokens,
-        pruned=after.tokens,
-        messages=len(before.entries),
-        cleaned=cleaned,
-        calls=calls,
-        removed=removed,
-        summarized=summarized,
-    )
+    return cleaned, calls, removed, summarized
 
 
 def _is_shorter(was: ToolCall, now: ToolCall) -> bool:
@@ -299,20 +282,9 @@ def _is_shorter(was: ToolCall, now: ToolCall) -> bool:
     return any(old.text != new.text and new.tokens < old.tokens for old, new in pairs)
 
 
-def _inputs(entry: Entry) -> list[ToolInput]:
-    return [part for call in entry.calls for part in call.inputs]
-
-
 def _is_cleared(was: ToolResult, now: ToolResult, placeholder: Placeholder) -> bool:
-    return not _is_same(was, now) and (now.tokens < was.tokens or _is_placeholder(now, placeholder))
-
-
-def _is_same(was: ToolResult, now: ToolResult) -> bool:
-    return was.text == now.text and was.tokens == now.tokens
-
-
-def _is_placeholder(result: ToolResult, placeholder: Placeholder) -> bool:
-    return placeholder.has_replaced(result) or is_cleared(result.text)
+    is_same = was.text == now.text and was.tokens == now.tokens
+    return not is_same and (now.tokens < was.tokens or placeholder.has_replaced(now) or is_cleared(now.text))
 
 
 def _opcodes(before: Transcript, after: Transcript) -> Iterator[tuple[range, range, bool]]:
@@ -326,24 +298,25 @@ def _opcodes(before: Transcript, after: Transcript) -> Iterator[tuple[range, ran
 
 
 def _kinds(transcript: Transcript) -> list[Hashable]:
-    """Find the kind of each message: its content without everything that can be cleared, and its results' tools."""
+    """Find the kind of each message: its content without everything that can be cleared, and its results' tools.
+
+    Only a result inside a text has its tool there; a native result names only its call.
+    """
     return [
-        (_fingerprint(_without_parts(message, entry)), *(_tool_in_text(result) for result in entry.results))
+        (
+            _fingerprint(_without_parts(message, entry)),
+            *("" if result.location.start is None else result.tool for result in entry.results),
+        )
         for message, entry in zip(transcript.messages, transcript.entries, strict=True)
     ]
 
 
 def _without_parts(message: object, entry: Entry) -> object:
     """Remove the payloads of results, the arguments of calls and the thinking from a message."""
-    inputs = _inputs(entry)
+    inputs = [part for call in entry.calls for part in call.inputs]
     in_text = [Replace(part, "", Reason.NOT_CHOSEN, 0) for part in inputs if part.location.start is not None]
     native = [part for part in inputs if part.location.start is None]
     return remove_thinking(without_payloads(rewrite(message, in_text), [*entry.results, *native]), entry.thinking)
-
-
-def _tool_in_text(result: ToolResult) -> str:
-    """Return the tool of a result inside a text, which names it; "" for a native result."""
-    return result.tool if result.location.start is not None else ""
 
 
 def _fingerprint(message: object) -> str:

@@ -17,13 +17,13 @@ from autoprune.planning.plan import Plan
 from autoprune.pruners._marks import reaches
 from autoprune.pruners.report._figures import (
     compaction_notes,
-    figures,
     floor,
     fold_row,
     part_row,
     result_row,
     stable_boundary,
     thinking_lost,
+    token_figures,
     tokens_lost,
     tools,
 )
@@ -182,17 +182,17 @@ class Report:
         return tools(self.plan)
 
     @cached_property
-    def rows(self) -> tuple[Mapping[str, object], ...]:
+    def rows(self) -> tuple[Mapping[str, Any], ...]:
         """One row for each tool result, oldest first: location, tool, tokens, whether it was cleared, and why."""
         return tuple(result_row(self.plan, result) for result in self.plan.transcript.results)
 
     @cached_property
-    def input_rows(self) -> tuple[Mapping[str, object], ...]:
+    def input_rows(self) -> tuple[Mapping[str, Any], ...]:
         """One row for each argument that was shortened: the location of its call, its tokens, and why."""
         return tuple(part_row(self.plan, part, edit, edit.reason) for part, edit in self.plan.inputs.items())
 
     @cached_property
-    def fold_rows(self) -> tuple[Mapping[str, object], ...]:
+    def fold_rows(self) -> tuple[Mapping[str, Any], ...]:
         """One row for each fold or drop, in order: its messages, the request, their tokens, and why."""
         return tuple(map(fold_row, self.plan.folds))
 
@@ -230,15 +230,14 @@ class Report:
     @property
     def statistics(self) -> dict[str, int | float]:
         """The statistics of `get_cleanup_statistics`, for this prune."""
-        return figures(
-            original=self.tokens_before,
-            pruned=self.tokens_after,
-            messages=len(self.plan.transcript.entries),
-            cleaned=len(self.plan.results),
-            calls=self.calls_cleaned,
-            removed=self.messages_removed,
-            summarized=self.messages_summarized,
-        )
+        return {
+            **token_figures(self.tokens_before, self.tokens_after),
+            "tool_results_cleaned": len(self.plan.results),
+            "tool_calls_cleaned": self.calls_cleaned,
+            "messages_removed": self.messages_removed,
+            "messages_summarized": self.messages_summarized,
+            "total_messages": len(self.plan.transcript.entries),
+        }
 
     @property
     def fields(self) -> dict[str, object]:
@@ -347,7 +346,10 @@ def ledger_figures(report: Report, conversation: Sequence[Any]) -> Sent:
     """Compute the figures of a prompt before and after a prune for a ledger, in counted tokens."""
     plan, spent = report.plan, report.spent
     transcript = plan.transcript
-    after = _weigh_messages(conversation, _weights(plan))
+    saved = savings_by_message(plan.edits, plan.stripped)
+    sizes = [entry.tokens - saved.get(at, 0) for at, entry in enumerate(transcript.entries)]
+    answers = (at for at, entry in enumerate(transcript.entries) if entry.speaker is Speaker.MODEL)
+    after = _weigh_messages(conversation, plan.weights or sizes)
     is_changed = bool(plan.edits or plan.folds or plan.stripped)
     weights = [entry.tokens for entry in transcript.entries]
     given = _weigh_messages(transcript.messages, weights) if is_changed else after
@@ -356,7 +358,7 @@ def ledger_figures(report: Report, conversation: Sequence[Any]) -> Sent:
         given=given,
         sent=after,
         beside=transcript.fixed_tokens,
-        answers=sum(_answers(plan)) if plan.head is None else None,
+        answers=sum(sizes[at] for at in answers if at not in plan.gone) if plan.head is None else None,
         placeholders=_tokens_placed(report),
         cleared=tuple(filter(None, map(_digest_of_result, _results_edited_now(plan)))),
         fetched=tuple(_unseen_results(plan)),
@@ -376,21 +378,6 @@ def _newest_thought(transcript: Transcript, given: Weighed) -> tuple[str, int] |
     answer = [at for at in range(before, last) if transcript.entries[at].speaker is Speaker.MODEL]
     first = next((at for at in answer if transcript.entries[at].thinking), None)
     return None if first is None else (given[first][0], sum(transcript.entries[at].tokens for at in answer))
-
-
-def _weights(plan: Plan) -> Sequence[int]:
-    """Count the tokens of each message that is sent."""
-    if plan.weights:
-        return plan.weights
-    saved = savings_by_message(plan.edits, plan.stripped)
-    return [entry.tokens - saved.get(at, 0) for at, entry in enumerate(plan.transcript.entries)]
-
-
-def _answers(plan: Plan) -> Iterator[int]:
-    """Yield the tokens of the model's messages that are sent."""
-    saved = savings_by_message(plan.edits, plan.stripped)
-    kept = ((at, entry) for at, entry in enumerate(plan.transcript.entries) if at not in plan.gone)
-    return (entry.tokens - saved.get(at, 0) for at, entry in kept if entry.speaker is Speaker.MODEL)
 
 
 def _weigh_messages(messages: Iterable[object], tokens: Iterable[int]) -> Weighed:

@@ -4,9 +4,11 @@ Changes nothing, calls no model.
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable
 from typing import Any
 
+from autoprune.conversation.edits import Replace
 from autoprune.conversation.transcript import ToolResult
 from autoprune.economics import Prices
 from autoprune.facts.calls import target
@@ -118,29 +120,20 @@ def bills(plan: Plan, prices: Prices) -> tuple[float, float]:
     """Compute the cost of all prompts with the plan's edits and without any, in input tokens at full price."""
     weights = [entry.tokens for entry in plan.transcript.entries]
     saved: list[int] = [0] * len(weights)
-    edits = _savings_by_request(plan)
+    made: dict[int, list[Replace]] = defaultdict(list)
+    for edit in plan.edits:
+        made[edit.request].append(edit)
     pruned = unpruned = 0.0
     before = whole_before = 0
     for request, stop in enumerate(plan.transcript.requests):
-        new = edits.get(request, {})
-        for message, tokens in new.items():
-            saved[message] += tokens
+        for edit in made[request]:
+            saved[edit.part.location.message] += edit.saved
         whole = sum(weights[:stop])
         prompt = whole - sum(saved[:stop])
-        first = min(new, default=stop)
+        first = min((edit.part.location.message for edit in made[request]), default=stop)
         # The cache holds the previous prompt up to the first message that is edited at this request.
         held = min(before, sum(weights[:first]) - sum(saved[:first]))
         pruned += prices.request(prompt, held)
         unpruned += prices.request(whole, whole_before)
         before, whole_before = prompt, whole
     return pruned, unpruned
-
-
-def _savings_by_request(plan: Plan) -> Mapping[int, Mapping[int, int]]:
-    """Sum the tokens that edits save, by the request at which they were made and by message."""
-    savings: dict[int, dict[int, int]] = {}
-    for edit in plan.edits:
-        messages = savings.setdefault(edit.request, {})
-        at = edit.part.location.message
-        messages[at] = messages.get(at, 0) + edit.saved
-    return savings

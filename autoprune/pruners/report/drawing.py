@@ -1,11 +1,11 @@
 """Render a report for a terminal or a notebook: a summary, every decision, tables. Needs rich."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from itertools import groupby
 from operator import itemgetter
-from typing import TypeVar
+from typing import Any, TypeAlias
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console, ConsoleOptions, Group, RenderableType
@@ -16,6 +16,7 @@ from autoprune.conversation.edits import Reason
 from autoprune.pruners.report._figures import FLOOR
 from autoprune.pruners.report._report import Report
 
+Row: TypeAlias = Mapping[str, Any]
 PAGE_WIDTH = 120  # characters of a line in a notebook
 
 
@@ -156,25 +157,16 @@ class Explanation:
 
 def _folds(report: Report, width: int) -> Table:
     lines: list[tuple[str, ...]] = []
-    for (request, state, why), stretch in _stretches(report.fold_rows, _fold_key):
+    for (request, state, why), rows in groupby(report.fold_rows, _fold_key):
+        stretch = [*rows]
         state = "folded" if report.plan.folds_steps else state
-        numbers = _ranges(at for row in stretch for at in _numbers(row))
-        lines.append((numbers, request, f"{sum(map(_number, stretch)):,}", _times(state, stretch), why))
+        numbers = _ranges(at for row in stretch for at in row["messages"])
+        lines.append((numbers, request, f"{_sum(stretch, 'tokens'):,}", _times(state, stretch), why))
     return _fit_table(FOLD_COLUMNS, lines, width)
 
 
-def _fold_key(row: Mapping[str, object]) -> tuple[str, ...]:
+def _fold_key(row: Row) -> tuple[str, ...]:
     return str(row["request"]), "dropped" if row["dropped"] else "summed up", _short(row)
-
-
-def _numbers(row: Mapping[str, object]) -> Sequence[int]:
-    messages = row["messages"]
-    return messages if isinstance(messages, list) else []
-
-
-def _number(row: Mapping[str, object], name: str = "tokens") -> int:
-    figure = row[name]
-    return figure if isinstance(figure, int) else 0
 
 
 def _ranges(numbers: Iterable[int]) -> str:
@@ -190,36 +182,27 @@ def _ranges(numbers: Iterable[int]) -> str:
 
 def _results(report: Report, width: int) -> Table:
     inputs = ({**row, "target": "(its arguments)", "failed": None} for row in report.input_rows)
-    rows = sorted((*report.rows, *inputs), key=itemgetter("message"))
     lines: list[tuple[str, ...]] = []
-    for (turn, tool, target, state, why), stretch in _stretches(rows, _result_key):
+    by_message = sorted((*report.rows, *inputs), key=itemgetter("message"))
+    for (turn, tool, target, state, why), rows in groupby(by_message, _result_key):
+        stretch = [*rows]
         state = "folded" if state == "summed up" and report.plan.folds_steps else state
-        first, last = (_number(row, "message") for row in (stretch[0], stretch[-1]))
+        first, last = stretch[0]["message"], stretch[-1]["message"]
         messages = str(first) if first == last else f"{first}–{last}"
         lines.append((messages, turn, _times(tool, stretch), target, _tokens(stretch), state, why))
     return _fit_table(RESULT_COLUMNS, lines, width)
 
 
-def _result_key(row: Mapping[str, object]) -> tuple[str, ...]:
+def _result_key(row: Row) -> tuple[str, ...]:
     tool = f"{printable(row['tool'])}{' ✗' if row['failed'] else ''}"
     return str(row["turn"]), tool, printable(row["target"]), _state(row), _short(row)
-
-
-Key = TypeVar("Key")
-
-
-def _stretches(
-    rows: Iterable[Mapping[str, object]], key: Callable[[Mapping[str, object]], Key]
-) -> Iterator[tuple[Key, list[Mapping[str, object]]]]:
-    """Group neighboring rows with the same key."""
-    return ((shown, list(stretch)) for shown, stretch in groupby(rows, key))
 
 
 def _times(what: str, stretch: Sequence[object]) -> str:
     return what if len(stretch) == 1 else f"{what} ×{len(stretch)}"
 
 
-def _state(row: Mapping[str, object]) -> str:
+def _state(row: Row) -> str:
     if row.get("folded") or row.get("dropped"):
         return "summed up" if row["folded"] else "dropped"
     if not row["cleared"]:
@@ -228,12 +211,16 @@ def _state(row: Mapping[str, object]) -> str:
     return states.get(str(row["reason"]), "cleared")
 
 
-def _tokens(stretch: Sequence[Mapping[str, object]]) -> str:
-    before, after = (sum(_number(row, name) for row in stretch) for name in ("tokens", "tokens_after"))
+def _tokens(stretch: Sequence[Row]) -> str:
+    before, after = _sum(stretch, "tokens"), _sum(stretch, "tokens_after")
     return f"{before:,} → {after:,}" if before != after else f"{before:,}"
 
 
-def _short(row: Mapping[str, object]) -> str:
+def _sum(stretch: Sequence[Row], name: str) -> int:
+    return sum(row[name] for row in stretch)
+
+
+def _short(row: Row) -> str:
     """Return the short text of a row's reason; a strategy's own text is unchanged."""
     reason = str(row["reason"])
     return SHORT.get(reason, reason.replace("_", " "))
@@ -270,7 +257,7 @@ def _fit_table(columns: Sequence[tuple[str, str]], lines: Sequence[Sequence[str]
         )
     for line in lines:
         cells = (line[at] if columns[at][0] in WRAPPED else _shorten(line[at], widths[at]) for at in shown)
-        table.add_row(*(Text(cell, style=_style(cell)) for cell in cells))
+        table.add_row(*(Text(cell, style=STYLES.get(cell.partition(" ×")[0], "")) for cell in cells))
     return table
 
 
@@ -297,7 +284,3 @@ def _shorten(text: str, width: int) -> str:
     # Reversed, since `set_cell_size` cuts at the end; it respects wide characters.
     end = set_cell_size(text[::-1], tail)[::-1].strip()
     return f"{set_cell_size(text, width - 1 - cell_len(end)) if not is_path else ''}…{end}"
-
-
-def _style(cell: str) -> str:
-    return STYLES.get(cell.partition(" ×")[0], "")

@@ -352,15 +352,11 @@ def update_plan(action: Action, plan: Mapping[str, str]) -> Mapping[str, str]:
         return plan
     if not PLAN_WORDS.isdisjoint(words):
         items = [*_plan_items(arguments(action.call), 0)]
-        return _done_first(items) if items else plan
+        # The first items of a list are dropped first: those that are done.
+        return dict.fromkeys(sorted(items, key=lambda item: not item.startswith("[x]")), "") if items else plan
     if words in (["task", "create"], ["task", "update"]):
         return _change_task(plan, action, arguments(action.call))
     return plan
-
-
-def _done_first(items: list[str]) -> Mapping[str, str]:
-    """Order the items with completed ones first, because the first items are dropped first."""
-    return dict.fromkeys(sorted(items, key=lambda item: not item.startswith("[x]")), "")
 
 
 def _plan_items(value: object, depth: int) -> Iterator[str]:
