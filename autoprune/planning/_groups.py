@@ -85,7 +85,7 @@ class Groups:
         """Start with no messages. `entries` is the walk's growing list; call `append` after each new entry."""
         self.entries = entries
         self.retain = retain
-        self._requests: list[int] = []  # the user's requests
+        self.user_requests: list[int] = []  # without messages that the agent's program wrote
         self._notes: list[int] = []  # user messages that the agent's program wrote
         self.uncounted = 0  # the number of system messages, and of messages that the provider ignores
         self._compaction: set[int] = set()  # the newest one
@@ -102,12 +102,7 @@ class Groups:
     @property
     def requests(self) -> list[int]:
         """The user's requests; if there are none, the user messages that the agent's program wrote."""
-        return self._requests or self._notes
-
-    @property
-    def user_requests(self) -> Sequence[int]:
-        """The user's requests, without messages that the agent's program wrote."""
-        return self._requests
+        return self.user_requests or self._notes
 
     def add_message(self, at: int) -> None:
         """Add the next message, whose entry is already in `entries`."""
@@ -116,8 +111,8 @@ class Groups:
             self.uncounted += 1
             self._staying.add(at)
             return
-        if self._is_said_by_user(at):
-            (self._notes if is_note(entry) else self._requests).append(at)
+        if entry.is_users:
+            (self._notes if is_note(entry) else self.user_requests).append(at)
         self.uncounted += entry.speaker is Speaker.SYSTEM
         if entry.compaction is not None:
             self._compaction = {at}
@@ -139,12 +134,6 @@ class Groups:
             self._waiting.pop(pair, None)
         elif not self.entries[at].results:
             self._waiting[pair] = at
-
-    def _is_system(self, at: int) -> bool:
-        return self.entries[at].speaker is Speaker.SYSTEM
-
-    def _is_said_by_user(self, at: int) -> bool:
-        return self.entries[at].is_users
 
     def free(self, gone: Collection[int], *, begins_with_user: bool = False) -> list[range]:
         """Return the groups that may go, oldest first. `gone` holds the messages that are already removed.
@@ -185,7 +174,7 @@ class Groups:
         answers = {at: messages for messages in offered if self._words.issuperset(messages) for at in messages}
 
         def mend(before: int, after: int, going: set[int]) -> set[int]:
-            said = [at for at in range(before, after) if at in going and self._is_said_by_user(at)]
+            said = [at for at in range(before, after) if at in going and self.entries[at].is_users]
             return (
                 {*going, *answers.get(after, answers.get(before, ()))}
                 if said and {before, after} & answers.keys()
@@ -207,7 +196,8 @@ class Groups:
 
     def _mend_neighbors(self, gone: Collection[int], going: set[int], among: Collection[int], mend: Mend) -> set[int]:
         """Apply `mend` to each pair of messages of `among` that become neighbors. Return the messages that go."""
-        kept = [at for at in range(len(self.entries)) if at not in gone and at not in going and not self._is_system(at)]
+        others = [at for at, entry in enumerate(self.entries) if entry.speaker is not Speaker.SYSTEM]
+        kept = [at for at in others if at not in gone and at not in going]
         number = 1
         while number < len(kept):
             before, after = kept[number - 1 : number + 1]

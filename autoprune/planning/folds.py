@@ -139,8 +139,8 @@ class Folds:
         self.gone: set[int] = set()
         self.folds: list[Fold] = []
         self.held: set[int] = set()  # messages that cannot go at this request
-        self._room = Room(count, prompt.limit, given.running)
-        prompt.tokens += self._room.total
+        self.room = Room(count, prompt.limit, given.running)
+        prompt.tokens += self.room.total
         self._groups = Groups(prompt.entries, self.retain)
         self._answer_rules = option(strategy, "protect", Protections) or DEFAULT_PROTECTIONS
         self._asked: set[int] = set()  # the user's requests
@@ -160,7 +160,7 @@ class Folds:
         edits = tuple(edit for edit in plan.edits if edit.part.location.message not in self.gone)
         # The summary counts as if it took all of its room.
         kept = (self.prompt.weight(at) for at in range(len(self._entries)) if at not in self.gone)
-        counted = fixed_tokens + sum(kept) + self._room.total if self.folds else None
+        counted = fixed_tokens + sum(kept) + self.room.total if self.folds else None
         folds, running = tuple(self.folds), self.given.running
         return replace(
             plan, edits=edits, folds=folds, running=running, counted=counted, head=self._head, beyond=self._beyond
@@ -169,11 +169,6 @@ class Folds:
     @property
     def _entries(self) -> list[Entry]:
         return self.prompt.entries
-
-    @property
-    def room(self) -> int:
-        """The maximum tokens of the summary's text; 0 if there is no summary."""
-        return self._room.tokens
 
     @property
     def _head(self) -> int | None:
@@ -202,7 +197,7 @@ class Folds:
         self._groups.add_message(at)
         self._asked.update(self._groups.user_requests[-1:])
         if said := self._words_beside_results(entry):
-            self._answers[at] = sum(SAID_TOKENS + self._room.count(words) for words in said)
+            self._answers[at] = sum(SAID_TOKENS + self.room.count(words) for words in said)
         if self._groups.requests[-1:] == [at]:
             self._request_before = self.prompt.request
 
@@ -215,13 +210,9 @@ class Folds:
             tokens = self._reported[1] + sum(fresh)
             self._beyond, self.prompt.tokens = tokens - self.prompt.tokens, tokens
 
-    def gain(self, tokens: int, room: int) -> int:
-        """Return the tokens saved by folding messages with `tokens` tokens into a summary of at most `room`."""
-        return self._room.gain(tokens, room)
-
     def added(self, room: int) -> int:
         """Return the tokens that the summary adds to the prompt if it gets at most `room`."""
-        return self._room.added(len(self._entries), room)
+        return self.room.added(len(self._entries), room)
 
     @property
     def turn(self) -> int:
@@ -240,21 +231,21 @@ class Folds:
             return
         edit = self._keep_separators(edit, offered)
         weight = sum(map(self.prompt.weight, edit.messages))
-        room = 0 if edit.is_drop else self._room.room_for(weight, len(edit.messages), edit.room)
+        room = 0 if edit.is_drop else self.room.room_for(weight, len(edit.messages), edit.room)
         if not edit.messages or (room <= 0 and not edit.is_drop):
             return
         if waiting := self._find_waiting(edit, room):
             self.held.update(waiting)
             going = tuple(at for at in edit.messages if at not in waiting)
             if (
-                self.room or self.prompt.tokens > self.prompt.limit
+                self.room.tokens or self.prompt.tokens > self.prompt.limit
             ):  # else a summary of the rest would leave them no room either
                 self.apply(replace(edit, messages=going))
             return
-        before = self._room.total
+        before = self.room.total
         if room:
-            self._room.extend(len(edit.messages), room)
-        self.prompt.tokens -= weight + before - self._room.total
+            self.room.extend(len(edit.messages), room)
+        self.prompt.tokens -= weight + before - self.room.total
         self._remove_messages(
             replace(edit, reason=check_reason(edit.reason), saved=weight, room=room, request=self.prompt.request)
         )
@@ -277,9 +268,9 @@ class Folds:
             return set()
         if not room:
             wait = {oldest} if self.prompt.tokens > self.prompt.limit else set(said)
-        elif said and self._room.is_short_of(sum(said.values()), room, edit.room):
+        elif said and self.room.is_short_of(sum(said.values()), room, edit.room):
             wait = self._messages_from(next(iter(said)), said)
-        elif oldest in going and self._room.is_too_small(self.prompt.weight(oldest), room, edit.room):
+        elif oldest in going and self.room.is_too_small(self.prompt.weight(oldest), room, edit.room):
             wait = {oldest, *self._messages_from(next(iter(later), len(self._entries)), said)}
         else:
             return set()
@@ -345,7 +336,7 @@ class Folds:
         """Return the smallest groups that may go, first to go first."""
         if self.prompt.bound_before:
             return []
-        units = self._groups.free(self.gone, begins_with_user=self._wants_user and not self.room)
+        units = self._groups.free(self.gone, begins_with_user=self._wants_user and not self.room.tokens)
         free = [group for group in map(self._group, units) if self.held.isdisjoint(group.messages)]
         if self.retain.roles:
             # A stable sort: the oldest groups of a rank go first.
@@ -369,7 +360,7 @@ class Folds:
 
     def opening(self) -> list[Group]:
         """Return the groups that must go so that the conversation begins with the user, if its provider requires it."""
-        if not self._wants_user or self.room:
+        if not self._wants_user or self.room.tokens:
             return []
         held, self.held = self.held, set()  # no message comes before these, so they separate nothing
         free = {group.messages[0]: group for group in self._free()}

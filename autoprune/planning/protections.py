@@ -98,12 +98,6 @@ class Protections:
         """Return whether a result is kept as the user's answer. Later messages do not change this."""
         return self.user_answers and is_answer(result, self.answer_tools)
 
-    def answers(self, entries: Sequence[Entry]) -> list[ToolResult]:
-        """Return the results in `entries` that are kept as the user's answers."""
-        if not self.user_answers:
-            return []
-        return [result for entry in entries for result in entry.results if is_answer(result, self.answer_tools)]
-
     def reason_for(self, result: ToolResult, message: object) -> Reason | None:
         """Return the rule that keeps a result, apart from rules about its position; None if no rule keeps it."""
         if self._is_pinned(result.location.message, message):

@@ -218,8 +218,8 @@ class Walk:
 
     def extend(self, entries: Sequence[Entry]) -> None:
         """Add the entries of new messages, and ask the strategy at the request that follows them."""
-        self._user_words.update(self.protections.answers(entries))
         for entry in entries:
+            self._user_words.update(filter(self.protections.is_answer, entry.results))
             self.append(entry)
         if self.entries:
             self.ask()
@@ -260,8 +260,7 @@ class Walk:
 
     def _begins_request(self, entry: Entry) -> bool:
         """Return whether a request precedes the next message."""
-        follows_model = bool(self.entries) and self.entries[-1].speaker is Speaker.MODEL
-        return entry.begins_request or (entry.speaker is Speaker.MODEL and not follows_model)
+        return entry.begins_request or (entry.speaker is Speaker.MODEL and not self.ends_with_model)
 
     @property
     def _can_be_request(self) -> bool:
@@ -567,7 +566,7 @@ class Walk:
     @property
     def room(self) -> int:
         """The maximum tokens of the summary's text; 0 if there is no summary."""
-        return self._groups.room
+        return self._groups.room.tokens
 
     @property
     def turn(self) -> int:
@@ -593,7 +592,7 @@ class Walk:
 
     def gain(self, tokens: int, room: int) -> int:
         """Return the tokens saved by folding messages with `tokens` tokens into a summary of at most `room`."""
-        return self._groups.gain(tokens, room)
+        return self._groups.room.gain(tokens, room)
 
     def added(self, room: int) -> int:
         """Return the tokens that the summary adds to the prompt if it gets at most `room`."""

@@ -18,9 +18,9 @@ from proxy.conftest import body, eventually
 from raw_upstream import always, answer, serving
 
 from autoprune.apps.proxy import Running, Settings, _workers
-from autoprune.apps.proxy._lanes import Lanes, conversation_key
+from autoprune.apps.proxy._lanes import LOST, Lanes, conversation_key
 from autoprune.apps.proxy._pruning import WARMING, Job, Work
-from autoprune.apps.proxy._workers import LOST, Worker
+from autoprune.apps.proxy._workers import Worker
 from autoprune.tokens import ExactCounter
 
 ProxyTo = Callable[..., Running]
@@ -54,16 +54,16 @@ def worker() -> Iterator[Worker]:
 def test_a_worker_process_prunes_as_a_thread_does(worker: Worker):
     work = Work(Settings(safe_zone="2k"))
     for results in (2, 8, 9):
-        expected, found = work.prune(job(results)), worker.prune(job(results))
+        expected, found = work.prune(job(results)), worker.call(Work.prune, job(results))
         assert (found.body, found.conversation) == (expected.body, expected.conversation)
         account = work.account(expected.number)
-        assert worker.account(found.number) == account
+        assert worker.call(Work.account, found.number) == account
     assert account
-    assert worker.account(found.number) is None
-    recalled = [lane.recall(account.cleared[0].id) for lane in (work, worker)]
-    assert recalled[0]
-    assert recalled[0] == recalled[1]
-    assert worker.recall("0" * 16) is None
+    assert worker.call(Work.account, found.number) is None
+    recalled = work.recall(account.cleared[0].id)
+    assert recalled
+    assert worker.call(Work.recall, account.cleared[0].id) == recalled
+    assert worker.call(Work.recall, "0" * 16) is None
 
 
 @pytest.mark.parametrize("jobs", [0, 2])
@@ -83,35 +83,39 @@ def test_a_repeated_request_gets_the_same_bytes_in_the_same_lane(jobs: int):
 
 
 def test_a_worker_that_dies_is_replaced_and_costs_one_request_its_pruning(worker: Worker):
-    pruned = worker.prune(job(9)).body
+    pruned = worker.call(Work.prune, job(9)).body
     kill(pid_of(worker))
-    assert worker.prune(job(9)).body == pruned  # it died before it was called
+    assert worker.call(Work.prune, job(9)).body == pruned  # it died before it was called
     kill(parent_of(pid_of(worker)), pid_of(worker))  # and the fork server with it
-    assert worker.prune(job(9)).body == pruned
+    assert worker.call(Work.prune, job(9)).body == pruned
     with ThreadPoolExecutor(1) as thread:
-        called = thread.submit(worker.prune, job(4_000))
+        called = thread.submit(worker.call, Work.prune, job(4_000))
         time.sleep(0.2)
         kill(pid_of(worker))
-        assert called.result() is LOST
-    assert worker.prune(job(9)).body == pruned
+        assert called.result() is None
+    assert worker.call(Work.prune, job(9)).body == pruned
 
 
 def test_a_fault_in_a_worker_does_not_end_it(worker: Worker):
-    worker.prune(job(9))
+    worker.call(Work.prune, job(9))
     known = pid_of(worker)
-    assert worker.account([]) is None  # type: ignore[arg-type]
-    worker.learn([], None)  # type: ignore[arg-type]
-    assert worker.recall([]) is None  # type: ignore[arg-type]
-    assert worker.prune(job(9)).body
+    assert worker.call(Work.account, []) is None
+    worker.call(Work.learn, [], None)
+    assert worker.call(Work.recall, []) is None
+    assert worker.call(Work.prune, job(9)).body
     assert pid_of(worker) == known
 
 
-def test_a_worker_that_takes_too_long_is_killed(worker: Worker, monkeypatch: pytest.MonkeyPatch):
+def test_a_worker_that_takes_too_long_is_killed(monkeypatch: pytest.MonkeyPatch):
+    lanes = Lanes(Settings(safe_zone="2k", jobs=1))
+    (worker,) = lanes._lanes
+    assert isinstance(worker, Worker)
     worker.warm()
     stuck = pid_of(worker)
     monkeypatch.setattr(_workers, "PATIENCE", 0.1)
-    assert worker.prune(job(4_000)) is LOST
+    assert asyncio.run(lanes.prune(job(4_000))) == (0, LOST)
     assert not is_alive(stuck)
+    lanes.close()
 
 
 @pytest.mark.full
@@ -119,7 +123,7 @@ def test_without_a_fork_server_workers_are_spawned(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(_workers.multiprocessing, "get_all_start_methods", lambda: ["spawn"])
     worker = Worker(Settings(safe_zone="2k"))
     try:
-        assert worker.prune(job(9)).body == Work(Settings(safe_zone="2k")).prune(job(9)).body
+        assert worker.call(Work.prune, job(9)).body == Work(Settings(safe_zone="2k")).prune(job(9)).body
         assert parent_of(pid_of(worker)) == os.getpid()
     finally:
         worker.close()

@@ -44,7 +44,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import blake2b
 from itertools import count
 from typing import Any, TypeAlias
@@ -224,20 +224,15 @@ PRUNED, UNPRUNED = "pruned", "unpruned"  # the arms of a holdout
 DRAW_BYTES = 8
 
 
-@dataclass(frozen=True)
-class Holdout:
-    """Draws conversations that are forwarded unpruned: a `share` of them, the same ones in every process."""
+def draw_arm(share: float, seed: str, session: str, start: str) -> str:
+    """Draw the arm of the conversation with this digest of its first messages, the same one in every process.
 
-    share: float = 0.0
-    seed: str = ""
-
-    def draw_arm(self, session: str, start: str) -> str:
-        """Return the arm of the conversation with this digest of its first messages; "" without a holdout."""
-        if not self.share:
-            return ""
-        name = json.dumps([self.seed, session, start]).encode()
-        drawn = int.from_bytes(blake2b(name, digest_size=DRAW_BYTES).digest()) / 256**DRAW_BYTES
-        return UNPRUNED if drawn < self.share else PRUNED
+    `share` of the conversations are forwarded unpruned; without a share, the arm is "".
+    """
+    if not share:
+        return ""
+    drawn = int.from_bytes(blake2b(json.dumps([seed, session, start]).encode(), digest_size=DRAW_BYTES).digest())
+    return UNPRUNED if drawn / 256**DRAW_BYTES < share else PRUNED
 
 
 @dataclass
@@ -317,9 +312,9 @@ class Conversations:
     `reads` returns what answers show about the caches of an upstream, a model and the life that requests ask for.
     """
 
-    def __init__(self, most: int, holdout: Holdout | None = None, kept: PastFiles | None = None) -> None:
+    def __init__(self, most: int, kept: PastFiles | None = None, holdout: float = 0.0, holdout_seed: str = "") -> None:
         numbers = count(1)
-        self._holdout = holdout or Holdout()
+        self._draw_arm = partial(draw_arm, holdout, holdout_seed)
         self._kept = kept or PastFiles()
         self.reads = lru_cache(most)(lambda upstream, model, requested: Reads())  # the most recently used ones
         self._known = Recent(most, lambda head: Conversation(f"{head}/{next(numbers)}"))
@@ -339,7 +334,7 @@ class Conversations:
             found.asked_at = self._kept.last_written(session) if found.past.asked_at is None else found.past.asked_at
             found.calibration = found.past.calibration or found.calibration
         if found.past.arm is None:
-            found.past.arm = self._holdout.draw_arm(session, digests[0])
+            found.past.arm = self._draw_arm(session, digests[0])
         return found
 
     def get(self, name: str) -> Conversation | None:

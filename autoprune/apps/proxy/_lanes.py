@@ -7,8 +7,9 @@ import asyncio
 import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from hashlib import blake2b
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 from autoprune.apps.proxy._configuration import Settings
 from autoprune.apps.proxy._pruning import Account, Job, Outcome, Target, Work
@@ -17,7 +18,7 @@ from autoprune.pruners.history import prefix_digests
 from autoprune.pruners.requests import place
 
 Answer = TypeVar("Answer")
-Lane: TypeAlias = Work | Worker
+LOST = Outcome(note="the worker process died or did not answer in time: the request was sent unpruned")
 
 
 def conversation_key(job: Job) -> str:
@@ -36,7 +37,7 @@ class Lanes:
 
     def __init__(self, settings: Settings) -> None:
         """Create a lane for each worker process, or a single lane in a thread if there are no workers."""
-        self._lanes: Sequence[Lane] = [Worker(settings) for _ in range(settings.jobs)] or [Work(settings)]
+        self._lanes: Sequence[Work | Worker] = [Worker(settings) for _ in range(settings.jobs)] or [Work(settings)]
         self._threads = [ThreadPoolExecutor(1, f"prune-{at}") for at, _ in enumerate(self._lanes)]
 
     def warm(self) -> None:
@@ -47,25 +48,25 @@ class Lanes:
     async def prune(self, job: Job) -> tuple[int, Outcome]:
         """Prune the conversation in a request; return the number of its lane and the outcome."""
         lane = await self._choose(job)
-        return lane, await self._run(lane, self._lanes[lane].prune, job)
+        return lane, await self._run(lane, Work.prune, job) or LOST
 
     async def account(self, lane: int, number: int) -> Account | None:
         """Return the account of a prune; None if it has none."""
-        return await self._run(lane, self._lanes[lane].account, number)
+        return await self._run(lane, Work.account, number)
 
     async def learn(self, lane: int, outcome: Outcome, usage: object) -> None:
         """Record the usage that a provider reported for a request."""
-        await self._run(lane, self._lanes[lane].learn, outcome.conversation, usage, outcome.messages)
+        await self._run(lane, Work.learn, outcome.conversation, usage, outcome.messages)
 
     async def learn_window(self, target: Target, tokens: int) -> None:
         """Record in all lanes the context window that a provider stated for a model."""
-        for at, lane in enumerate(self._lanes):
-            await self._run(at, lane.learn_window, target, tokens)
+        for at in range(len(self._lanes)):
+            await self._run(at, Work.learn_window, target, tokens)
 
     async def recall(self, id: str) -> str | None:
         """Look up a cleared payload; None if no lane stores it any more."""
-        for at, lane in enumerate(self._lanes):
-            if (text := await self._run(at, lane.recall, id)) is not None:
+        for at in range(len(self._lanes)):
+            if (text := await self._run(at, Work.recall, id)) is not None:
                 return text
         return None
 
@@ -84,5 +85,8 @@ class Lanes:
         key = job.session or await asyncio.to_thread(conversation_key, job)
         return int.from_bytes(blake2b(key.encode("utf-8", "replace"), digest_size=4).digest()) % len(self._lanes)
 
-    async def _run(self, at: int, function: Callable[..., Answer], *args: object) -> Answer:
-        return await asyncio.get_running_loop().run_in_executor(self._threads[at], function, *args)
+    async def _run(self, at: int, method: Callable[..., Answer], *args: object) -> Answer | None:
+        """Call a method of the `Work` of a lane; None if its process dies."""
+        lane = self._lanes[at]
+        call = partial(lane.call, method) if isinstance(lane, Worker) else partial(method, lane)
+        return await asyncio.get_running_loop().run_in_executor(self._threads[at], call, *args)

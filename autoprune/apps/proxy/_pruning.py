@@ -19,7 +19,7 @@ from typing import Any
 
 from autoprune.apps.clients.compactions import CompactionRule, is_compaction_request, rule_for_headers
 from autoprune.apps.proxy._configuration import Settings
-from autoprune.apps.proxy._conversations import UNPRUNED, Cache, Conversation, Conversations, Holdout, requested_life
+from autoprune.apps.proxy._conversations import UNPRUNED, Cache, Conversation, Conversations, requested_life
 from autoprune.apps.proxy._resuming import PastFiles
 from autoprune.conversation.edits import Fold, Replace
 from autoprune.conversation.limited_archive import LimitedDirectory
@@ -203,8 +203,8 @@ class Work:
         self._unfolding = without_folding(self._strategy)
         self._archive = LimitedDirectory(settings.archive) if settings.archive else None
         self._pruner = AgenticConversationPruner(self._args, remember=REMEMBERED, archive=self._archive)
-        holdout = Holdout(settings.holdout, settings.holdout_seed)
-        self._conversations = Conversations(REMEMBERED, holdout, PastFiles(settings.memory, settings.written))
+        kept = PastFiles(settings.memory, settings.written)
+        self._conversations = Conversations(REMEMBERED, kept, settings.holdout, settings.holdout_seed)
         self._payloads = Payloads(PAYLOAD_BYTES)
         self._numbers = count(1)
         self._open: dict[int, Open] = {}  # by number, like the next one

@@ -10,16 +10,19 @@ its current request is sent unpruned, and the next call starts another worker.
 
 import multiprocessing
 import signal
+from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
 from multiprocessing.connection import Connection
+from typing import TypeVar
 
 from autoprune.apps.proxy._configuration import Settings
-from autoprune.apps.proxy._pruning import Account, Job, Outcome, Target, Work
+from autoprune.apps.proxy._pruning import Work
 
 PATIENCE = 60.0  # seconds for one answer, after which the worker is killed; the largest requests take a few
 PRELOAD = "autoprune.apps.proxy._preload"
-LOST = Outcome(note="the worker process died or did not answer in time: the request was sent unpruned")
+
+Answer = TypeVar("Answer")
 
 
 class Worker:
@@ -37,24 +40,17 @@ class Worker:
         with suppress(EOFError, OSError):  # the first request retries
             self._start()
 
-    def prune(self, job: Job) -> Outcome:
-        """Prune the conversation in a request; return `LOST` if the process dies."""
-        outcome = self._call_worker("prune", job)
-        return outcome if isinstance(outcome, Outcome) else LOST
-
-    def account(self, number: int) -> Account | None:
-        account = self._call_worker("account", number)
-        return account if isinstance(account, Account) else None
-
-    def learn(self, conversation: str, usage: object, messages: int = 0) -> None:
-        self._call_worker("learn", conversation, usage, messages)
-
-    def learn_window(self, target: Target, tokens: int) -> None:
-        self._call_worker("learn_window", target, tokens)
-
-    def recall(self, id: str) -> str | None:
-        text = self._call_worker("recall", id)
-        return text if isinstance(text, str) else None
+    def call(self, method: Callable[..., Answer], *args: object) -> Answer | None:
+        """Call a method of the worker's `Work`; None if that fails, or the process dies or exceeds `PATIENCE`."""
+        try:
+            connection = self._send((method, args))
+            if connection.poll(PATIENCE):
+                answer: Answer | None = connection.recv()
+                return answer
+        except (EOFError, OSError):
+            pass
+        self.close()
+        return None
 
     def close(self) -> None:
         """Kill the process: its state need not outlive the proxy."""
@@ -77,18 +73,7 @@ class Worker:
         self._process = process
         return self._connection
 
-    def _call_worker(self, method: str, *args: object) -> object:
-        """Call a method of the worker's `Work`; None if the process dies or takes longer than `PATIENCE`."""
-        try:
-            connection = self._send((method, args))
-            if connection.poll(PATIENCE):
-                return connection.recv()
-        except (EOFError, OSError):
-            pass
-        self.close()
-        return None
-
-    def _send(self, call: tuple[str, tuple[object, ...]]) -> Connection:
+    def _send(self, call: tuple[Callable[..., object], tuple[object, ...]]) -> Connection:
         """Send a call, to a new process if the previous process has died."""
         connection = self._connection or self._start()
         try:
@@ -109,7 +94,7 @@ def serve(connection: Connection, settings: Settings) -> None:
         while True:
             method, args = connection.recv()
             try:
-                answer = getattr(work, method)(*args)
+                answer = method(work, *args)
             except Exception:  # it would end the process and lose its state
                 answer = None
             connection.send(answer)
