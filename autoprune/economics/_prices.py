@@ -1,7 +1,7 @@
 """Prices in units of one input token, by list, by model or from figures, and the cost of a request. Decides nothing."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -164,15 +164,10 @@ def _parse(given: Prices | str | tuple[float, ...]) -> Prices:
                 f"there is no price list {given!r}{did_you_mean(given, LISTS)}; there are {', '.join(LISTS)}, or give "
                 "a model, or the cost of a written and a read token in input tokens, such as 1.25,0.1"
             )
-        return _from_figures(figures)
+        given = tuple(figures)
     if not isinstance(given, tuple | list) or not 2 <= len(given) <= 3:
         raise SettingsError(f"prices of {given!r}: give (write, read) or (write, read, output)")
-    return _from_figures(given)
-
-
-def _from_figures(figures: Sequence[float]) -> Prices:
-    """Create prices from the costs of a written token, a read token and, optionally, a token of the answer."""
-    write, read, *output = figures
+    write, read, *output = given
     return Prices(write, read, output[0]) if output else Prices(write, read)
 
 
@@ -227,11 +222,9 @@ def _with_life(known: Prices, life: float | None) -> Prices:
     """
     if life is None:
         return known
-    if known.write <= 1:
-        return replace(known, life=life)
-    if known.life == CHARGED_LIFE:
-        return replace(known, life=life, write=max(known.write, HALF_DAY_WRITE) if life >= HALF_DAY else known.write)
-    return replace(known, life=life, write=max(known.write, ONE_HOUR_WRITE) if life >= HOUR else known.write)
+    long, dearer = (HALF_DAY, HALF_DAY_WRITE) if known.life == CHARGED_LIFE else (HOUR, ONE_HOUR_WRITE)
+    is_dearer = known.write > 1 and life >= long
+    return replace(known, life=life, write=max(known.write, dearer) if is_dearer else known.write)
 
 
 def lifetime(seconds: float) -> str:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 from autoprune.apps.sessions._atif import READER as ATIF
 from autoprune.apps.sessions._claude_code import READER as CLAUDE_CODE
@@ -27,9 +27,10 @@ from autoprune.apps.sessions._recording import (
     Reader,
     Recording,
     Request,
+    find_requests,
     growth_notes,
     note,
-    unrecorded_requests,
+    unrecorded_answers,
 )
 from autoprune.apps.sessions._unsupported import describe_unsupported, unread_fields
 from autoprune.errors import SessionError, SettingsError, near_or_all
@@ -126,11 +127,13 @@ def load(
     unknown shape, or the number of conversations if there are fewer than `number`.
     """
     opened = _parse(text, name, readers, skip_broken=skip_broken)
+    conversations = [] if isinstance(opened, Session) else opened.call(opened.reader.read, name)
+    count = 1 if isinstance(opened, Session) else len(conversations)
+    if not 1 <= number <= count:
+        are = f"{count} conversation{'' if count == 1 else 's'}"
+        raise SessionError(f"{name} has no conversation {number}: it holds {are}")
     if isinstance(opened, Session):
-        return opened if number == 1 else _raise_no_such(name, number, 1)
-    conversations = opened.call(opened.reader.read, name)
-    if not 1 <= number <= len(conversations):
-        _raise_no_such(name, number, len(conversations))
+        return opened
     chosen = conversations[number - 1]
     notes = (*opened.notes, *chosen.notes)
     return Session(
@@ -138,7 +141,7 @@ def load(
         lambda pruned: dump(pruned, INDENT) + "\n",
         notes,
         agent=opened.reader.name,
-        conversations=len(conversations),
+        conversations=count,
         recorded=partial(_requests, opened, number),
     )
 
@@ -281,19 +284,15 @@ def _parse_lines(
 
 
 def _with_requests(read: Conversation) -> Conversation:
-    """Add one request for each series of the model's messages."""
-    return replace(read, requests=unrecorded_requests(read.messages))
+    """Assume one request for each series of the model's messages, for logs without request data."""
+    places = {at: at for at in range(len(read.messages))}
+    return replace(read, requests=find_requests(places, unrecorded_answers(read.messages)))
 
 
 def _recording(stretch: Conversation, agent: str | None, notes: tuple[str, ...], folder: str = "") -> Recording:
     holds_prompt = bool(stretch.messages) and stretch.messages[0].get("role") == "system"
     every_note = (*notes, *stretch.notes, *growth_notes(stretch.messages, stretch.requests))
     return Recording(stretch.messages, stretch.requests, agent, holds_prompt, every_note, folder, stretch.trigger)
-
-
-def _raise_no_such(name: str, number: int, count: int) -> NoReturn:
-    are = f"{count} conversation{'' if count == 1 else 's'}"
-    raise SessionError(f"{name} has no conversation {number}: it holds {are}")
 
 
 def _plain_session(value: object, name: str, indent: int | None) -> Session:

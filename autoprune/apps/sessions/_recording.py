@@ -215,11 +215,6 @@ def growth_notes(messages: Sequence[Message], requests: Sequence[Request]) -> It
     yield from note("requests whose prompt grew by more than the messages read; messages may be missing", missing)
 
 
-def unrecorded_requests(messages: Sequence[Mapping[str, object]]) -> tuple[Request, ...]:
-    """Assume a request for each series of the model's messages, for logs without request data."""
-    return find_requests({at: at for at in range(len(messages))}, unrecorded_answers(messages))
-
-
 def unrecorded_answers(messages: Sequence[Mapping[str, object]], model: str = "") -> list[Moment]:
     """Mark the answers among messages without times, with the model's name if it is known."""
     return [Answer(model=model) if is_from_model(message) else None for message in messages]
