@@ -269,12 +269,11 @@ class TextRatio:
         return median(self._found) if len(self._found) >= LEAST_GROWTHS else None
 
 
-def check_invoices(invoices: Mapping[int, Invoice] | None) -> Mapping[int, Invoice]:
+def check_invoices(invoices: Mapping[int, Invoice]) -> Mapping[int, Invoice]:
     """Validate invoices by the index of the message that follows the next request. Raises SettingsError."""
-    known = {} if invoices is None else invoices
-    if not isinstance(known, Mapping) or not all(isinstance(each, Invoice) for each in known.values()):
+    if not isinstance(invoices, Mapping) or not all(isinstance(each, Invoice) for each in invoices.values()):
         raise SettingsError(f"invoices is {invoices!r}: give values of Invoice.from_usage by the index of a message")
-    return known
+    return invoices
 
 
 def check_pauses(pauses: Mapping[int, float] | None) -> Mapping[int, float]:

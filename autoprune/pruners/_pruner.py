@@ -150,8 +150,8 @@ class Pruner(Configured):
         call = Call(
             terms,
             check_conversation(conversation),
-            check_pauses(pauses),
-            check_invoices(invoices),
+            {} if pauses is None else check_pauses(pauses),
+            {} if invoices is None else check_invoices(invoices),
             key=terms,
         )
         return self._complete(call, usage)
