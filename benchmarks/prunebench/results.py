@@ -31,9 +31,7 @@ TEXT = """\
 Written by `python benchmarks/prunebench/results.py` from [results.json](results.json); the [README](README.md) says how
 it is measured, and how to add a row.
 
-**These figures are old.** All rows but that of `headroom` were replayed by an earlier version. It overstates savings,
-because it took thinking for a part of the results, and its `cache_aware` kept less and had no guarantee. Use them to
-compare policies with each other. autoprune's README has present figures of some policies.
+Replayed on November 28, 2026. `headroom` is left out: it takes hours. Rows near each other differ by chance.
 
 A cell has the bill, as a share of that without pruning, and the share of what the agent used later that was still in
 view: "1.05 ↑, 95%" is 5% dearer than no pruning. **Bold** is significantly cheaper than no pruning, ↑ significantly
@@ -49,7 +47,7 @@ dearer. *User's words* is the lowest share of them in a corpus that stayed whole
 - ‡ sends prompts that the provider would refuse
 - § is not what the newest release of the tool does by itself
 - `clairvoyant` knows what will be needed and keeps all of it: a bound for rules that clear results, not for those that
-  drop whole messages. `cache_aware` was tuned on the sessions of assistants.
+  drop whole messages. `cache_aware` and `fold_steps` were tuned on the sessions of assistants.
 
 ## The policies
 

@@ -11,6 +11,7 @@ from pages import blocks
 from recorded_sessions import write_sessions
 
 import results
+from prunebench.figures import OURS
 from prunebench.policies import POLICIES
 
 PROJECT = Path(__file__).parent.parent
@@ -33,7 +34,7 @@ def test_the_page_describes_each_policy():
 
 def test_the_figures_are_small_and_of_known_policies():
     assert results.FIGURES.stat().st_size < MOST
-    assert set(known()["policies"]) <= {"none", "cache_aware", "low_water", "clairvoyant", *POLICIES}
+    assert set(known()["policies"]) <= {"none", "clairvoyant", *OURS, *POLICIES}
 
 
 def test_rows_are_added_to_those_of_the_same_sessions_and_to_no_others():
@@ -41,8 +42,8 @@ def test_rows_are_added_to_those_of_the_same_sessions_and_to_no_others():
     less = known()
     for corpus in less["corpora"]:
         for rows in (corpus["effects"], *corpus["bills"].values()):
-            rows[:] = [each for each in rows if each["policy"] in ("none", "headroom")]
-    less["policies"] = {name: less["policies"][name] for name in ("none", "headroom")}
+            rows[:] = [each for each in rows if each["policy"] in ("none", "opencode_dcp")]
+    less["policies"] = {name: less["policies"][name] for name in ("none", "opencode_dcp")}
     assert results.page(results.with_rows(whole, less)) == results.page(whole)
     less["corpora"][0]["requests"] += 1
     with pytest.raises(ValueError, match="assistants differs in requests: replay all policies again"):
@@ -54,7 +55,7 @@ def test_rows_are_sorted_by_bill_and_marked_if_idle_or_outdated():
     bills = [float(row[1].strip("* ")[:5]) for row in rows]
     assert (len(bills), bills) == (28, sorted(bills))
     assert [row[:2] for row in rows if "microcompact" in row[0]] == [
-        ["| `claude_code_microcompact`§", "**0.971**, 98% ○"]
+        ["| `claude_code_microcompact`§", "**0.986**, 99% ○"]
     ]
 
 
