@@ -107,9 +107,12 @@ def test_a_copy_is_priced_written_beside_the_session_and_resumed(project: Path, 
 
 
 def test_a_session_is_copied_once_until_the_copy_is_continued(project: Path, tmp_path: Path):
-    commands = [resume("claude", OLD, "--print").stdout for _ in range(2)]
-    assert commands[0] == commands[1]
+    commands = [resume("claude", OLD, "--print").stdout]
     (copy,) = copies(tmp_path)
+    file = copy.stat().st_ino
+    commands.append(resume("claude", OLD, "--print").stdout)
+    assert commands[0] == commands[1]
+    assert [each.stat().st_ino for each in copies(tmp_path)] == [file]  # not written again: an assistant may write now
     continued = copy.read_text(encoding="utf-8") + "{}\n"
     copy.write_text(continued, encoding="utf-8")
     assert resume("claude", OLD, "--print").stdout not in commands

@@ -96,9 +96,10 @@ class SlimSession:
                 for part in self.result.plan.results:
                     with suppress(OSError):  # it only lacks a name in searches
                         archive.describe(content_id(text_to_archive(part)), f"{part.tool} {target(part.call)}".strip())
-            replace_private(self.path, self.text)
-            used = self.source.stat().st_mtime - 1  # the session itself stays the newer one
-            os.utime(self.path, (used, used))
+            if not self.path.exists():  # else it is the same copy, which an assistant may continue at this moment
+                replace_private(self.path, self.text)
+                used = self.source.stat().st_mtime - 1  # the session itself stays the newer one
+                os.utime(self.path, (used, used))
         except OSError as error:
             raise SessionError(f"{error.filename or self.path} cannot be written: {error.strerror}") from error
 
