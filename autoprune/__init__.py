@@ -23,7 +23,7 @@ from autoprune.tokens import calibration
 from autoprune.wire import problems, repair
 
 if TYPE_CHECKING:
-    from autoprune.planning.retention import Retention
+    from autoprune.planning.protections import Retention
     from autoprune.pruners.conversation import ConversationPruner
     from autoprune.pruners.decorator import prune_history
     from autoprune.summarizers import Chunked, Digest, OpenAISummarizer, asummarize_text, summarize_text
@@ -64,7 +64,7 @@ LAZY = {
     "ConversationPruner": "pruners.conversation",
     "Digest": "summarizers",
     "OpenAISummarizer": "summarizers",
-    "Retention": "planning.retention",
+    "Retention": "planning.protections",
     "asummarize_text": "summarizers",
     "prune_history": "pruners.decorator",
     "summarize_text": "summarizers",

@@ -43,8 +43,8 @@ from autoprune.economics import LISTS
 from autoprune.planning.tool_inputs import ToolInputs
 from autoprune.planning.view import Candidate, View
 from autoprune.strategies import cache_aware, catalog, worth
+from autoprune.strategies.bills import Clearing, until
 from autoprune.strategies.catalog import FOLDING_ALONG
-from autoprune.strategies.chosen_results import Clearing, until
 from autoprune.strategies.finished_steps import line, old_inputs
 from autoprune.tokens import Count
 

@@ -103,7 +103,7 @@ def paths(call: ToolCall) -> tuple[str, ...]:
     """Return the paths in the arguments of a call, each once, in order; backslashes become slashes.
 
     Paths are the values of arguments with a path's name, at any level, and the files that a patch names. The words of
-    a shell command do not count (see `file_access.shell_files`).
+    a shell command do not count (see `actions.shell_files`).
     """
     if isinstance(call.arguments, str):
         return _paths_in_text(call.arguments)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from autoprune.conversation.edits import Replace
 from autoprune.conversation.placeholders import Placeholder, replacement_text
 from autoprune.conversation.transcript import Entry, Part, ToolInput, ToolResult
+from autoprune.facts.actions import argument_files, refers_to_earlier_read
 from autoprune.facts.calls import arguments
-from autoprune.facts.file_access import argument_files, refers_to_earlier_read
 from autoprune.planning.tool_inputs import ToolInputs
 from autoprune.planning.view import Candidate
 

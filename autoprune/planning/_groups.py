@@ -25,7 +25,7 @@ from typing import TypeAlias
 
 from autoprune.conversation.transcript import Entry, Path, Speaker, ToolCall
 from autoprune.facts.utterances import is_note
-from autoprune.planning.retention import Retention
+from autoprune.planning.protections import Retention
 from autoprune.planning.view import Group
 
 # Takes two messages that would become neighbors and the messages that go; returns the messages that go instead.

@@ -26,12 +26,11 @@ from typing import Protocol
 from autoprune.conversation.edits import Fold, check_reason
 from autoprune.conversation.summary import RunningSummary, overhead
 from autoprune.conversation.transcript import Entry, Path, Speaker
-from autoprune.facts import answers, harness
+from autoprune.facts.utterances import answer_text, user_words_beside
 from autoprune.planning._groups import Groups, join_groups
-from autoprune.planning._stripping import Stripping
 from autoprune.planning.plan import Plan
-from autoprune.planning.protections import DEFAULT_PROTECTIONS, Protections
-from autoprune.planning.retention import BY_AGE, Retention
+from autoprune.planning.protections import BY_AGE, DEFAULT_PROTECTIONS, Protections, Retention
+from autoprune.planning.thinking import Stripping
 from autoprune.planning.view import SAID_HEADING_TOKENS, SAID_SHARE, SAID_TOKENS, FoldContext, Group, option
 from autoprune.tokens import MESSAGE_TOKENS, Count
 
@@ -282,9 +281,9 @@ class Folds:
 
     def _words_beside_results(self, entry: Entry) -> list[str]:
         """Return the user's words in a message with results: answers through tools, and texts beside the results."""
-        said = [answers.answer_text(result) for result in entry.results if self._answer_rules.is_answer(result)]
+        said = [answer_text(result) for result in entry.results if self._answer_rules.is_answer(result)]
         if entry.results and entry.speaker is Speaker.USER:
-            said.append(harness.user_words_beside(entry.texts, (result.tool for result in entry.results)))
+            said.append(user_words_beside(entry.texts, (result.tool for result in entry.results)))
         return [words for words in said if words]
 
     def _room_for_words(self, at: int) -> int:

@@ -28,7 +28,7 @@ from autoprune.conversation.summary import RunningSummary
 from autoprune.conversation.transcript import Entry, Part, ToolResult
 from autoprune.errors import SettingsError
 from autoprune.facts.calls import target
-from autoprune.planning.retention import Retention
+from autoprune.planning.protections import Retention
 
 if TYPE_CHECKING:
     from autoprune.economics import Invoice, Prices

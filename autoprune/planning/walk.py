@@ -42,12 +42,12 @@ from autoprune.conversation.summary import is_user_message
 from autoprune.conversation.transcript import Entry, Part, Path, Speaker, Thought, ToolResult, Transcript
 from autoprune.economics import Invoice
 from autoprune.planning._candidates import Parts, References, inputs_of
-from autoprune.planning._stripping import CUT_REASONS, Stripping
 from autoprune.planning.clamping import Clamp
 from autoprune.planning.folds import Folds
 from autoprune.planning.plan import TRACKED, Conditions, Later, Plan, ThinkingPolicy
 from autoprune.planning.protections import DEFAULT_PROTECTIONS, Guard, Protections, guard
 from autoprune.planning.steps import LEAST_MARKED, Step, Steps, added_tokens, make_fold, neighbors
+from autoprune.planning.thinking import CUT_REASONS, Stripping
 from autoprune.planning.tool_inputs import ToolInputs
 from autoprune.planning.view import (
     Candidate,

@@ -19,10 +19,9 @@ from autoprune.errors import SettingsError
 from autoprune.planning.plan import Plan
 from autoprune.planning.thinking import NO_OUTCOME
 from autoprune.planning.view import FoldingStrategy, Strategy, name_of
-from autoprune.pruners._base import Configured, OrDefault, check_ratio
-from autoprune.pruners._call import Call, edit, restored, without_folded
+from autoprune.pruners._base import Call, Configured, OrDefault, check_ratio, edit, restored, without_folded
 from autoprune.pruners.history import History
-from autoprune.pruners.memory import History as Remembered
+from autoprune.pruners.memory import Remembered
 from autoprune.pruners.report import Report, cleanup_statistics
 from autoprune.pruners.report.advice import advice, cache_note
 from autoprune.pruners.result import Callbacks, Message, Result, archive_payloads

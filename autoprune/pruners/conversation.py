@@ -14,12 +14,11 @@ from autoprune.conversation.summary import assemble, find_summary
 from autoprune.errors import SettingsError, check_number, is_number
 from autoprune.planning.plan import Plan
 from autoprune.planning.view import FoldContext, FoldingStrategy
-from autoprune.pruners._call import Call, Terms, edit
+from autoprune.pruners._base import Call, Terms, edit
 from autoprune.pruners._pruner import Pruner, Rewriting
 from autoprune.pruners.history import History
 from autoprune.pruners.large_results import shortener
-from autoprune.pruners.memory import REMEMBERED
-from autoprune.pruners.memory import History as Remembered
+from autoprune.pruners.memory import REMEMBERED, Remembered
 from autoprune.pruners.result import BeforePrune, OnPruned
 from autoprune.pruners.writing import SummaryWriter, old_summary, summary_message
 from autoprune.settings import Args, group_size, text_setting

@@ -1,6 +1,6 @@
 """A pruner's cache of conversations, so that the pruner only reads and walks new messages. Losing it costs only time.
 
-A `History` holds a snapshot and an entry of each message, and the walk over these entries. The messages of the next
+A `Remembered` holds a snapshot and an entry of each message, and the walk over these entries. The messages of the next
 call are compared with the snapshots and not with the earlier messages, so changes in place are noticed. Say that the
 first call pruned [U, A, R] to [U, A, r], since R was cleared:
 
@@ -89,7 +89,7 @@ def fixed_tokens(conversation: list[Any], overhead: int) -> int:
     return overhead + (REPLY_TOKENS if conversation else 0)
 
 
-class History:
+class Remembered:
     """One conversation, up to the last message that a pruner has read.
 
     `key` identifies the settings that the conversation was read with. `cleared` are the places of results that a prune
@@ -237,24 +237,24 @@ class Memory:
     def __init__(self, most: int = REMEMBERED) -> None:
         """Start with an empty memory for at most `most` conversations."""
         self._most = most
-        self._kept: list[History] = []
+        self._kept: list[Remembered] = []
         self._lock = Lock()
 
-    def compare(self, key: object, messages: list[Any]) -> History:
+    def compare(self, key: object, messages: list[Any]) -> Remembered:
         """Take out the history that the messages continue, read with the same key; if there is none, create one."""
         with self._lock:
             for index, history in enumerate(self._kept):
                 if history.key == key and (changed := history.changes(messages)) is not None:
                     del self._kept[index]
-                    return history if history.adopt(changed, messages) else History(key)
+                    return history if history.adopt(changed, messages) else Remembered(key)
             # The same strategy under other settings: what it cleared may come back.
             related = (
                 each for each in self._kept if each.snapshots and _strategy_name(each.key) == _strategy_name(key)
             )
             others = (each.cleared_places() for each in related if each.changes(messages) == {})
-            return History(key, next(others, ()))
+            return Remembered(key, next(others, ()))
 
-    def keep(self, history: History) -> None:
+    def keep(self, history: Remembered) -> None:
         """Remember a conversation, and forget the least recently pruned conversation if there are too many."""
         # No key: the walk used a usage report, which belongs to one request.
         if history.key is None:

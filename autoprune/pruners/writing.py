@@ -55,8 +55,8 @@ from autoprune.summarizers.brief import (
     reads_in_parts,
 )
 from autoprune.summarizers.driver import steps_of
+from autoprune.summarizers.sections import LEAVES_OUT
 from autoprune.summarizers.selection import fallbacks
-from autoprune.summarizers.user_words import LEAVES_OUT
 from autoprune.tokens import MESSAGE_TOKENS, Count
 from autoprune.wire import dominant_format
 from autoprune.wire.parsing import Format

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from autoprune.conversation.edits import CustomReason, Fold, Reason, Replace
 from autoprune.planning.clamping import Clamp
-from autoprune.planning.protections import Protections
-from autoprune.planning.retention import Retention
+from autoprune.planning.protections import Protections, Retention
 from autoprune.planning.tool_inputs import ToolInputs
 from autoprune.planning.view import (
     BaseFoldingStrategy,

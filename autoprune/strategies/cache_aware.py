@@ -68,9 +68,12 @@ from autoprune.errors import SettingsError, check_number, is_share
 from autoprune.planning.protections import DEFAULT_PROTECTIONS, Protections
 from autoprune.planning.tool_inputs import ToolInputs
 from autoprune.planning.view import BaseStrategy, Candidate, Rationale, View
-from autoprune.strategies.bills import LEAST_CACHED, TIER_MARGIN, Bills, Cut
-from autoprune.strategies.chosen_results import (
+from autoprune.strategies.bills import (
+    LEAST_CACHED,
+    TIER_MARGIN,
+    Bills,
     Clearing,
+    Cut,
     cached_after,
     cut_of,
     largest_cut,
@@ -82,16 +85,18 @@ from autoprune.strategies.chosen_results import (
     until,
     weigh,
 )
-from autoprune.strategies.cleared_texts import placeholder, read_placeholder, short_placeholder
 from autoprune.strategies.finished_steps import (
     FinishedSteps,
+    Past,
     cut_by,
     fold,
     folds_text,
     line,
     old_inputs,
+    placeholder,
+    read_placeholder,
+    short_placeholder,
 )
-from autoprune.strategies.past import Past
 from autoprune.strategies.worth import EDITED, LATELY, LEAST_TOKENS, NEWEST_FAILURE, AtWork, Worth
 
 TIER_RULES = ("auto", "stay", "cross")

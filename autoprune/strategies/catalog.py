@@ -15,8 +15,7 @@ from typing import Any, TypeVar
 
 from autoprune.errors import SettingsError, did_you_mean
 from autoprune.planning.clamping import Clamp
-from autoprune.planning.protections import Protections
-from autoprune.planning.retention import Retention
+from autoprune.planning.protections import Protections, Retention
 from autoprune.planning.tool_inputs import ToolInputs
 from autoprune.planning.view import FoldingStrategy, Strategy, folds, folds_steps
 from autoprune.settings.plugins import load_plugin, plugin_names

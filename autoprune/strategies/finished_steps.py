@@ -1,4 +1,10 @@
-"""Choose the finished steps that may leave the prompt, and write the lines that replace them.
+"""What `cache_aware` writes for a cleared result or a finished step, and how output that is passed back shows it.
+
+A placeholder names the tool, its target, the result's size, some of its fresh names, and the request at which it was
+written; of a picture it repeats the words beside it instead, if they are few:
+
+    [Cleared at request 12: read src/app.py, 2,310 tokens. Names in it: load_settings, AppError]
+    [Cleared at request 12: computer, 1,387 tokens. It showed: the order page with one row selected]
 
 When results are cleared that the agent has used, their calls stay, with long arguments and the words beside them. Once
 a step is old, these are worth no more than a line for each call. What may still be needed stays in view:
@@ -11,22 +17,102 @@ a step is old, these are worth no more than a line for each call. What may still
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import inf
+from typing import TypeAlias
 
 from autoprune.conversation.edits import CustomReason, Fold
-from autoprune.conversation.folded_steps import block
-from autoprune.conversation.placeholders import append_mark, split_mark
+from autoprune.conversation.folded_steps import FoldedSteps, block
+from autoprune.conversation.placeholders import GAP, HEAD, append_mark, frame_text, split_mark
 from autoprune.conversation.transcript import Entry, ToolCall, ToolResult
 from autoprune.facts import shell
-from autoprune.facts.actions import Action
-from autoprune.facts.calls import is_instruction_file, paths, tool_words
-from autoprune.facts.file_access import edited_places, patched_files
-from autoprune.facts.harness import SKILLS
+from autoprune.facts.actions import Action, edited_places, patched_files
+from autoprune.facts.calls import arguments, is_instruction_file, is_recall, paths, target, tool_words
 from autoprune.facts.plain_text import one_line
+from autoprune.facts.utterances import SKILLS
 from autoprune.planning.steps import Step, make_fold, neighbors
 from autoprune.planning.view import Candidate, View
 from autoprune.strategies.bills import Cut
-from autoprune.strategies.cleared_texts import fitting_names
 from autoprune.strategies.usage import CHANGING
+
+# Placeholders: the more tokens a result has, the more tokens of names, within bounds.
+NAMES_SHARE, LEAST_NAMES, MOST_NAMES = 0.03, 8, 150
+CHARACTERS_PER_TOKEN = 3.5  # of names
+LONGEST_TARGET = 120  # characters
+FAILED = ", failed"
+ABOUT = r"\. (?:Names in it|It showed): [^\n]*"
+PLACEHOLDER = re.compile(rf"\[Cleared at request (\d{{1,9}}): ([^\n]*), ([\d,]+) tokens(?:{ABOUT})?\]")
+LABEL = re.compile(r"\[\w+\]")  # stands for a picture among the words of a result
+
+
+def placeholder(candidate: Candidate, request: int, fresh: Iterable[str], *, has_failed: bool) -> str:
+    """Write the placeholder of a result: the tool, its target, its size, and some of its `fresh` names."""
+    tokens = candidate.result.tokens
+    what = _what(candidate.result, candidate.target) + (FAILED if has_failed else "")
+    named = ", ".join(fitting_names(fresh, tokens))
+    about = _caption(candidate.result) or (named and f". Names in it: {named}")
+    return f"[Cleared at request {request}: {what}, {tokens:,} tokens{about}]"
+
+
+def _caption(result: ToolResult) -> str:
+    """Repeat the words beside a picture; "" if there are none or too many, or if they read like a placeholder."""
+    words = [] if result.is_plain else [word for word in result.text.split() if not LABEL.fullmatch(word)]
+    caption = " ".join(words)
+    fits = len(caption) <= _room(result.tokens) and " tokens" not in caption
+    return f". It showed: {caption}" if caption and fits else ""
+
+
+def _what(result: ToolResult, target: str) -> str:
+    """Name a call: the tool, and the beginning of its target."""
+    shown = target if len(target) <= LONGEST_TARGET else f"{target[: LONGEST_TARGET - 1]}…"
+    return f"{_tool_name(result)} {shown}".strip()
+
+
+def short_placeholder(result: ToolResult, request: int, *, has_failed: bool) -> str:
+    """Write the shortest placeholder of a result: only the tool and the size."""
+    what = _tool_name(result) + (FAILED if has_failed else "")
+    return f"[Cleared at request {request}: {what}, {result.tokens:,} tokens]"
+
+
+def read_placeholder(result: ToolResult) -> re.Match[str] | None:
+    """Match a placeholder that this module wrote, with its request and size; None for any other text.
+
+    A text that names another call is the output of a tool that shows such text. If the payload was JSON in a text, the
+    placeholder is a JSON string. A placeholder may carry the mark of an archive.
+    """
+    if "[Cleared at request " not in result.text:
+        return None
+    match = PLACEHOLDER.fullmatch(split_mark(result.text)[0].strip().strip('"'))
+    called = (_what(result, ""), _what(result, target(result.call)))
+    known = {frame_text(result, each).strip('"') for each in called}
+    return match if match and match[2].removesuffix(FAILED) in known else None
+
+
+def without_names(result: ToolResult, known: re.Match[str]) -> str:
+    """Shorten the placeholder of a result that was cleared before to the tool and the size. The id is kept."""
+    how = FAILED if known[2].endswith(FAILED) else ""
+    text = f"[Cleared at request {known[1]}: {_tool_name(result)}{how}, {known[3]} tokens]"
+    id = split_mark(result.text)[1]
+    return f"{text}{GAP}{HEAD}{id}]" if id else text
+
+
+def fitting_names(names: Iterable[str], tokens: int) -> Iterator[str]:
+    """Yield as many names as fit into the placeholder of a result with `tokens` tokens."""
+    room = _room(tokens)
+    for name in names:
+        room -= len(name) + 2
+        if room < 0:
+            return
+        yield name
+
+
+def _room(tokens: int) -> float:
+    """Return how many characters a placeholder may have for what was in a result with `tokens` tokens."""
+    return CHARACTERS_PER_TOKEN * min(max(NAMES_SHARE * tokens, LEAST_NAMES), MOST_NAMES)
+
+
+def _tool_name(result: ToolResult) -> str:
+    """Return the name of a result's tool, on one line."""
+    return " ".join(result.tool.split())[:LONGEST_TARGET]
+
 
 CHANGED_LONGER = 4  # times the age for steps that changed a file
 LEAST_SAVED = 20  # tokens that folding a step saves
@@ -160,3 +246,85 @@ def _is_needed(call: ToolCall) -> bool:
     """Return whether a call asked a subagent, loaded a skill or read instructions."""
     is_delegated = not DELEGATING.isdisjoint(tool_words(call.name))
     return is_delegated or call.name in SKILLS or any(map(is_instruction_file, paths(call)))
+
+
+COMMENTS = frozenset(("description", "explanation", "reason"))  # arguments that differ between equal calls
+FOLDED = "folded"  # in place of a tool's name, for fetches of which only the line is known
+LEAST_CHARACTERS = 2  # of a block, for each token: more tokens than it has
+
+Key: TypeAlias = tuple[str, str]  # a tool and its arguments, which identify a fetch
+
+
+class Past:
+    """What is gone at a point of a walk. Results are known by their identity."""
+
+    def __init__(self, *, folds_steps: bool) -> None:
+        """Start before the first message."""
+        self.newest = -1  # the newest request at which something was cleared
+        self.gone: dict[int, str] = {}  # the shortest placeholders of cleared results
+        self.fetched_again: set[int] = set()
+        self._sizes: dict[int, int] = {}  # the tokens of results that came back as placeholders
+        self._cleared_at: dict[Key, int] = {}  # the request at which the result of a fetch was first cleared
+        self._marked: dict[int, list[ToolResult]] = {}  # placeholders of an earlier walk, by the request in them
+        self._folds_steps = folds_steps
+
+    def observe(self, entry: Entry) -> tuple[dict[ToolResult, int], list[tuple[int, int]]]:
+        """Read one more message. Return the sizes of results that came back as placeholders, and what was saved.
+
+        The latter are requests of the earlier walk, each with the tokens that it saved here.
+        """
+        saved = [self._read_block(each) for each in entry.folded]
+        sizes: dict[ToolResult, int] = {}
+        for result in entry.results:
+            if match := read_placeholder(result):
+                request, size = int(match[1]), int(match[3].replace(",", ""))
+                self._marked.setdefault(request, []).append(result)
+                self.newest = max(self.newest, request)
+                self.gone[id(result)] = without_names(result, match)
+                self.note_cleared(result, request)
+                self._sizes[id(result)] = sizes[result] = size
+                saved.append((request, max(0, size - result.tokens)))
+            elif is_recall(result.call) or self._was_fetched(result):
+                self.fetched_again.add(id(result))
+        return sizes, saved
+
+    def size(self, result: ToolResult) -> int:
+        """Return the tokens of a result, also if it came back as a placeholder."""
+        return self._sizes.get(id(result), result.tokens)
+
+    def marked_at(self, request: int) -> Iterable[ToolResult]:
+        """Return the placeholders that an earlier walk wrote at a request, once."""
+        return self._marked.pop(request, ())
+
+    def note_cleared(self, result: ToolResult, request: int) -> None:
+        """Remember the fetch whose result was cleared at a request, to recognize a repeated fetch."""
+        self._note_fetch(_key(result), request)
+
+    def note_folded(self, result: ToolResult, request: int) -> None:
+        """Remember the fetch whose step was folded at a request."""
+        self._note_fetch((FOLDED, what(result)), request)
+        self.gone[id(result)] = ""
+
+    def _read_block(self, folded: FoldedSteps) -> tuple[int, int]:
+        """Read a block of steps that an earlier walk folded. Return its request and at least the tokens it saved."""
+        self.newest = max(self.newest, folded.request)
+        calls = [*filter(None, map(read_line, folded.lines))]
+        for called, _ in calls:
+            self._note_fetch((FOLDED, called), folded.request)
+        return folded.request, max(0, sum(size for _, size in calls) - len(folded.text) // LEAST_CHARACTERS)
+
+    def _note_fetch(self, key: Key, request: int) -> None:
+        self._cleared_at[key] = min(request, self._cleared_at.get(key, request))
+
+    def _was_fetched(self, result: ToolResult) -> bool:
+        """Return whether a result was fetched after an equal fetch was cleared, or one with the same line folded."""
+        keys = (_key(result), *([(FOLDED, what(result))] if self._folds_steps else []))
+        return result.request >= min(self._cleared_at.get(key, inf) for key in keys)
+
+
+def _key(result: ToolResult) -> Key:
+    """Return a key for the call of a result. A repeated call has the same key."""
+    if result.call is None:
+        return result.tool, str(id(result))
+    values = {name: value for name, value in arguments(result.call).items() if name not in COMMENTS}
+    return result.tool, repr(values or result.call.arguments)

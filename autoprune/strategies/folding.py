@@ -7,8 +7,7 @@ from functools import partial
 from autoprune.conversation.edits import Fold, Reason, Replace
 from autoprune.conversation.transcript import ToolResult
 from autoprune.errors import SettingsError, check_number, is_share
-from autoprune.planning.protections import DEFAULT_PROTECTIONS, Protections
-from autoprune.planning.retention import BY_AGE, Retention
+from autoprune.planning.protections import BY_AGE, DEFAULT_PROTECTIONS, Protections, Retention
 from autoprune.planning.view import SAID_HEADING_TOKENS, BaseFoldingStrategy, FoldView, Group
 from autoprune.strategies.per_result import PerResult
 

@@ -25,14 +25,13 @@ from itertools import chain, takewhile
 from typing import ClassVar
 
 from autoprune.conversation.transcript import Speaker, ToolResult
-from autoprune.facts import harness
 from autoprune.facts.actions import LONGEST_SUBJECT, STILL_RUNNING, Action, read_actions
 from autoprune.facts.plain_text import one_line
-from autoprune.facts.utterances import Utterance
+from autoprune.facts.utterances import Utterance, model_words
 from autoprune.planning.clamping import Clamp
 from autoprune.summarizers import sections
 from autoprune.summarizers.brief import Answer, Brief, Failed, Written
-from autoprune.summarizers.user_words import fit_texts, left_out_note, shorten
+from autoprune.summarizers.sections import fit_texts, left_out_note, shorten
 from autoprune.tokens import Count
 
 HEADER = re.compile(r"(\S.*): ([0-9]{1,9}) (call|message)s?(?:, ([0-9]{1,9}) failed)?(?:, [0-9]{1,9} left out)?")
@@ -301,7 +300,7 @@ def _spoken_lines(utterances: Sequence[Utterance], at: int, request: str) -> Ite
     one = utterances[at]
     if one.speaker is Speaker.USER and not one.earlier_summary and (words := one.user_words) and words != request:
         yield Line(USER, 0, "").with_words(words)
-    elif one.speaker is Speaker.MODEL and harness.model_words(one.words).strip():
+    elif one.speaker is Speaker.MODEL and model_words(one.words).strip():
         behind = takewhile(lambda each: each.speaker is Speaker.MODEL and not each.after_request, utterances[at + 1 :])
         if not one.calls and not any(each.calls for each in behind):
             yield Line(MODEL, 0, _clean(shorten(one.words, LONGEST_ANSWER, len), 2 * LONGEST_ANSWER))

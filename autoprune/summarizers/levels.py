@@ -30,6 +30,7 @@ from autoprune.summarizers.sections import (
     cut,
     first_that_fits,
     fit_head,
+    left_out_note,
     parse_sections,
     quantity,
     request_of,
@@ -37,7 +38,6 @@ from autoprune.summarizers.sections import (
     without_request,
     write_sections,
 )
-from autoprune.summarizers.user_words import left_out_note
 
 TITLE = re.compile(r"Level ([1-9])")
 DEEPEST = 9  # levels: a title has one digit

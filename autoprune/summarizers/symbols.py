@@ -29,8 +29,8 @@ from autoprune.summarizers.brief import (
 )
 from autoprune.summarizers.driver import run
 from autoprune.summarizers.rendering import render
+from autoprune.summarizers.sections import fit_texts, left_out_note
 from autoprune.summarizers.selection import with_instructions
-from autoprune.summarizers.user_words import fit_texts, left_out_note
 from autoprune.tokens import Count
 
 TITLE = "Earlier messages, one line each"

@@ -15,8 +15,8 @@ from autoprune.conversation.summary import CALLS_LATER, NO_ANSWER, RunningSummar
 from autoprune.errors import ConversationError, SettingsError, near_or_all
 from autoprune.settings.plugins import load_plugin, plugin_names
 from autoprune.tokens import Count
-from autoprune.wire._words import message_texts
 from autoprune.wire.parsing import Format, Parser, Standing
+from autoprune.wire.texts import message_texts
 
 SHIPPED: tuple[Format, ...] = (chat, responses, anthropic, bedrock, gemini)
 
@@ -26,7 +26,7 @@ RECIPE = "see docs/integrations/recipes.md"
 # How to prune the messages of frameworks, by the package or module that defines their classes.
 ADAPTERS = {
     "langchain_core": "use autoprune.integrations.langchain, or formats=[autoprune.integrations.langchain_messages]",
-    "pydantic_ai": "use autoprune.integrations.pydantic_ai, or formats=[autoprune.integrations.pydantic_ai_messages]",
+    "pydantic_ai": "use autoprune.integrations.pydantic_ai, or formats=[autoprune.integrations.pydantic_ai]",
     "google.adk": "use autoprune.integrations.adk",
     "agents.items": "use autoprune.integrations.openai_agents",
     **dict.fromkeys(("haystack", "autogen_core", "autogen_agentchat", "smolagents"), RECIPE),

@@ -231,7 +231,7 @@ def test_an_error_names_an_invalid_option_and_the_valid_values(option: str, valu
 OWN = '''
 from autoprune.conversation.edits import Fold
 from autoprune.conversation.edits import Reason
-from autoprune.planning.retention import Retention
+from autoprune.planning.protections import Retention
 
 
 class OldestHalf:

@@ -14,10 +14,9 @@ from rounds_in_texts import CARRIERS, DIALECTS, in_text
 from tables import each_row
 
 from autoprune.conversation.transcript import Location, Speaker, ToolCall, ToolResult
-from autoprune.facts.answers import answer_text as said_through
-from autoprune.facts.answers import is_answer
 from autoprune.facts.plain_text import sendable
-from autoprune.facts.utterances import Utterance, utterances
+from autoprune.facts.utterances import Utterance, is_answer, utterances
+from autoprune.facts.utterances import answer_text as said_through
 from autoprune.summarizers.rendering import MARK, describe_call, render
 from autoprune.tokens import exact
 from autoprune.wire import new_parser

@@ -11,7 +11,7 @@ from rounds import WIRE, Round, Step
 from tables import each_row
 
 from autoprune import AgenticConversationPruner
-from autoprune.facts.file_access import refers_to_earlier_read
+from autoprune.facts.actions import refers_to_earlier_read
 from autoprune.pruners.requests import prune_request
 
 STRATEGIES = ("tool_output_cleanup", "cache_aware", "low_water")

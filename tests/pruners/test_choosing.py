@@ -17,7 +17,7 @@ from autoprune.summarizers.openai_summarizer import OpenAISummarizer
 
 ARGS = PruneArgs(100)
 OWN = """
-from autoprune.planning.retention import Retention
+from autoprune.planning.protections import Retention
 
 
 class Folds:

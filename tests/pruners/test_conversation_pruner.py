@@ -34,8 +34,8 @@ from autoprune.strategies.presets import chat_summary, keep_last, summarize, tru
 from autoprune.summarizers.brief import Brief, Written
 from autoprune.summarizers.chunked import Chunked
 from autoprune.summarizers.openai_summarizer import OpenAISummarizer
+from autoprune.summarizers.sections import LEAVES_OUT
 from autoprune.summarizers.selection import summarizer_of
-from autoprune.summarizers.user_words import LEAVES_OUT
 from autoprune.tokens import scale_tokens
 
 EACH = 100  # tokens of a message, by `count`

@@ -9,8 +9,7 @@ from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, problems
 from autoprune.conversation.summary import CALLS_LATER, find_summary
-from autoprune.planning.protections import Protections
-from autoprune.planning.retention import Retention
+from autoprune.planning.protections import Protections, Retention
 from autoprune.planning.tool_inputs import ToolInputs
 from autoprune.pruners.conversation import ConversationPruner
 from autoprune.strategies import presets

@@ -21,7 +21,7 @@ from tables import each_row
 
 from autoprune import PruneArgs, Result, problems
 from autoprune.conversation.summary import find_summary
-from autoprune.planning.retention import Retention
+from autoprune.planning.protections import Retention
 from autoprune.planning.view import FoldingStrategy
 from autoprune.pruners.conversation import ConversationPruner
 from autoprune.strategies import presets

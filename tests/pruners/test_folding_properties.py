@@ -40,7 +40,7 @@ from autoprune import PruneArgs, Result, problems
 from autoprune.conversation.edits import Reason
 from autoprune.conversation.messages import fields_of
 from autoprune.conversation.summary import find_summary, is_user_message
-from autoprune.planning.retention import BY_AGE, Retention
+from autoprune.planning.protections import BY_AGE, Retention
 from autoprune.planning.view import FoldingStrategy
 from autoprune.pruners.conversation import ConversationPruner
 from autoprune.strategies import presets

@@ -9,7 +9,7 @@ from profiles import sample_cases
 from shipped import PRESETS
 
 from autoprune import AgenticConversationPruner, PruneArgs, Result, problems
-from autoprune.planning.retention import Retention
+from autoprune.planning.protections import Retention
 from autoprune.pruners.conversation import ConversationPruner
 from autoprune.strategies import presets
 from autoprune.strategies.catalog import CLEARING

@@ -28,7 +28,7 @@ from autoprune import (
 )
 from autoprune.conversation.edits import Fold, Reason
 from autoprune.conversation.summary import find_summary
-from autoprune.planning.retention import BY_AGE
+from autoprune.planning.protections import BY_AGE
 from autoprune.planning.view import FoldView
 from autoprune.strategies import presets
 from autoprune.strategies.folding import Folding

@@ -13,7 +13,7 @@ from tables import each_row
 from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs, SettingsError, prune_history
 from autoprune.conversation.edits import Fold
 from autoprune.integrations._hooks import FrameworkPruner, RequestPruner
-from autoprune.pruners._call import RESTORED
+from autoprune.pruners._base import RESTORED
 from autoprune.pruners.naming import pruner_for
 from autoprune.pruners.requests import prune_request
 from autoprune.strategies.catalog import FOLDING, folding_named

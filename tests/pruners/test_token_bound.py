@@ -9,7 +9,7 @@ from profiles import examples
 from strategies_hypothesis import conversations
 from tables import each_row
 
-from autoprune.pruners.memory import History, token_bound
+from autoprune.pruners.memory import Remembered, token_bound
 from autoprune.tokens import exact
 from autoprune.wire import SHIPPED, Format, new_parser
 
@@ -44,6 +44,6 @@ def test_media_have_no_bound():
 
 @each_row("format", SHIPPED)
 def test_a_small_conversation_is_not_read(format: Format):
-    history = History("key")
+    history = Remembered("key")
     assert history.is_small([format.message("user", "Look.")], [format], 3, 1_000)
     assert history.entries == []

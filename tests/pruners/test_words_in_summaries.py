@@ -20,8 +20,7 @@ from autoprune.pruners.conversation import ConversationPruner
 from autoprune.summarizers.brief import Brief
 from autoprune.summarizers.digest._contents import parse_contents
 from autoprune.summarizers.rendering import render
-from autoprune.summarizers.sections import GOAL, parse_sections
-from autoprune.summarizers.user_words import LEAVES_OUT
+from autoprune.summarizers.sections import GOAL, LEAVES_OUT, parse_sections
 from autoprune.tokens import exact
 
 STRATEGIES = (

@@ -9,7 +9,7 @@ import pytest
 
 from autoprune import AgenticConversationPruner, ConversationPruner, SettingsError
 from autoprune.conversation.edits import Replace
-from autoprune.planning.retention import Retention
+from autoprune.planning.protections import Retention
 from autoprune.planning.view import BaseFoldingStrategy, BaseStrategy, FoldView, View
 
 MESSAGES = conversations.openai_chat(*([conversations.words(300)] for _ in range(8)))

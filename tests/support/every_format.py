@@ -22,7 +22,7 @@ from strategies_hypothesis import conversations as chat_conversations
 from autoprune import AgenticConversationPruner, Clamp, Protections, PruneArgs, Result, ToolInputs, repair
 from autoprune.conversation.messages import compaction_text
 from autoprune.planning.view import Strategy
-from autoprune.pruners._call import RESTORED
+from autoprune.pruners._base import RESTORED
 from autoprune.strategies.clearing import LowWater, ToolOutputCleanup
 
 CHECKED = examples(16)

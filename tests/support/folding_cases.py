@@ -21,7 +21,7 @@ from shipped import PRESETS
 
 from autoprune import PruneArgs, Result
 from autoprune.conversation.transcript import Speaker
-from autoprune.planning.retention import Retention
+from autoprune.planning.protections import Retention
 from autoprune.planning.view import FoldingStrategy
 from autoprune.pruners.conversation import ConversationPruner
 from autoprune.strategies import presets

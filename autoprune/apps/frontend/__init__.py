@@ -1,6 +1,15 @@
 """The shared front end of the proxy's page and the replay report: style, elements, charts, and HTML escaping."""
 
-from autoprune.apps.frontend._assets import asset, bundle
-from autoprune.apps.frontend._markup import Markup, clean, collapsible, concatenate, element, escape_text, table
+from autoprune.apps.frontend._markup import (
+    Markup,
+    asset,
+    bundle,
+    clean,
+    collapsible,
+    concatenate,
+    element,
+    escape_text,
+    table,
+)
 
 __all__ = ["Markup", "asset", "bundle", "clean", "collapsible", "concatenate", "element", "escape_text", "table"]

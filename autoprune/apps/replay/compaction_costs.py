@@ -22,8 +22,8 @@ from autoprune.apps.replay.policies import Policy
 from autoprune.apps.sessions import Recording, dump
 from autoprune.conversation.transcript import Entry
 from autoprune.economics import Prices
+from autoprune.facts.actions import shell_files
 from autoprune.facts.calls import command, paths
-from autoprune.facts.file_access import shell_files
 from autoprune.tokens import exact
 from autoprune.wire import new_parser
 from autoprune.wire.parsing import parse

@@ -26,9 +26,8 @@ from autoprune.apps.replay.atoms import GROUPS, STATED, Atom, Group, Kind, atoms
 from autoprune.apps.replay.statements import stated_atoms
 from autoprune.apps.replay.visible import Texts, numbers, strings
 from autoprune.conversation.transcript import Speaker, ToolResult, Transcript
-from autoprune.facts import harness
-from autoprune.facts.answers import answer_text, is_answer
 from autoprune.facts.calls import argument_texts, arguments
+from autoprune.facts.utterances import answer_text, is_answer, is_continuation, user_words
 from autoprune.strategies.usage import BY_CHANCE, LEAST_SHARED, distinctive_words, is_plan
 from autoprune.strategies.worth import AtWork
 
@@ -226,6 +225,6 @@ class _Reader:
 
     def _words_outside_results(self, at: int) -> Iterator[Protected]:
         whole = self._transcript.entries[at].texts
-        said = tuple(filter(None, map(harness.user_words, whole)))
-        if said and not harness.is_continuation(said[0]):
+        said = tuple(filter(None, map(user_words, whole)))
+        if said and not is_continuation(said[0]):
             yield Protected(ProtectedKind.WORDS, at, (whole, said))

@@ -35,8 +35,7 @@ from autoprune.summarizers.brief import Answer, Brief, Failed, Written
 from autoprune.summarizers.digest._contents import REQUESTS, parse_contents
 from autoprune.summarizers.digest._fitting import fit_contents
 from autoprune.summarizers.digest._reading import extend_contents
-from autoprune.summarizers.sections import parse_sections, request_of
-from autoprune.summarizers.user_words import left_out_note
+from autoprune.summarizers.sections import left_out_note, parse_sections, request_of
 
 __all__ = ["Digest"]
 

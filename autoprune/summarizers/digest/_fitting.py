@@ -7,8 +7,17 @@ from itertools import accumulate
 import autoprune.summarizers.digest._contents as _contents
 from autoprune.facts.plain_text import one_line, sendable
 from autoprune.summarizers.digest._contents import ANSWER, SAID, SHORTENED, Contents, Exchange, request_line
-from autoprune.summarizers.sections import NO_ROOM, NOTHING, cut, share_room
-from autoprune.summarizers.user_words import LEAST_TOKENS, MOST_SHARE, SHARE, TINY, shorten
+from autoprune.summarizers.sections import (
+    LEAST_TOKENS,
+    MOST_SHARE,
+    NO_ROOM,
+    NOTHING,
+    SHARE,
+    TINY,
+    cut,
+    share_room,
+    shorten,
+)
 from autoprune.tokens import Count, Memo
 
 # Weights of the parts in the room: what changed and what failed matters most, what was only read or counted least.

@@ -7,12 +7,12 @@ from itertools import islice
 
 import autoprune.summarizers.digest._contents as _contents
 from autoprune.conversation.transcript import Speaker
-from autoprune.facts import harness, shell
+from autoprune.facts import shell
 from autoprune.facts.actions import NO_RESULT, STILL_RUNNING, Action, read_actions
 from autoprune.facts.calls import arguments, tool_words
 from autoprune.facts.plain_text import one_line
 from autoprune.facts.shell import hides_failures
-from autoprune.facts.utterances import Utterance
+from autoprune.facts.utterances import Utterance, model_words
 from autoprune.summarizers.digest._commands import (
     COMMIT,
     STATUS,
@@ -24,7 +24,7 @@ from autoprune.summarizers.digest._commands import (
     runs,
 )
 from autoprune.summarizers.digest._contents import SAID, Contents, Exchange, make_relative, relative
-from autoprune.summarizers.user_words import shorten
+from autoprune.summarizers.sections import shorten
 
 LONGEST_ANSWER = 2_000  # characters
 LONG_REQUEST = 40  # characters; shorter requests such as "continue" are repeated without being the same
@@ -116,7 +116,7 @@ class _Reader:
             self.is_opening = False
         if one.speaker is Speaker.USER and (said := one.user_words):
             self._note_said(one, said)
-        elif one.speaker is Speaker.MODEL and (spoken := harness.model_words(one.words)).strip():
+        elif one.speaker is Speaker.MODEL and (spoken := model_words(one.words)).strip():
             self._note_words(spoken)
         for action in done:
             self._note_action(action)
