@@ -10,7 +10,7 @@ from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.conversation import ConversationPruner
 from autoprune.settings import PruneArgs
 from autoprune.strategies.catalog import FOLDING, OPTIONS, STRATEGIES, is_named, make_strategy, makers
-from autoprune.strategies.scaffold import is_in_file, load_strategy
+from autoprune.strategies.files import is_in_file, load_strategy
 from autoprune.summarizers.selection import summarizer_maker, summarizer_named
 
 AnyPruner: TypeAlias = AgenticConversationPruner | ConversationPruner

@@ -5,8 +5,8 @@
 
 `clearing` has strategies that clear results by age, `cache_aware` a strategy that weighs the prompt cache (`worth`
 values results for it), `per_result` a strategy that shortens results, and `folding` a strategy that takes out whole
-messages; `presets` are named settings of the last two. `catalog` finds the strategy that a text names, and `scaffold`
-writes the file of a new strategy and loads strategies from files.
+messages; `presets` are named settings of the last two. `catalog` finds the strategy that a text names, and `files` runs
+the file of a user's strategy.
 """
 
 from importlib import import_module

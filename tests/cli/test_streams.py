@@ -43,7 +43,6 @@ PRINTING = [
     (("--help",), 0),
     (("prune", "--help"), 0),
     (("run", "--print", "claude"), 0),
-    (("new-strategy", "OddOnesOut"), 0),
     (("prune", "gone → \udce9.json"), 3),
     (("recall", "→", "--archive", "nowhere"), 3),
 ]

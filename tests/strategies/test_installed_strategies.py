@@ -16,7 +16,6 @@ from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs, 
 from autoprune.pruners.naming import choose_strategy, pruner_for
 from autoprune.settings.plugins import _find_entry_points
 from autoprune.strategies.catalog import clearing_named, folding_named, is_plugin, names_folding
-from autoprune.strategies.scaffold import names, new_strategy
 from autoprune.summarizers.selection import summarizer_named, summarizer_names
 
 ROOT = Path(__file__).parent.parent.parent
@@ -88,11 +87,6 @@ def test_a_plugin_is_for_the_pruner_of_its_kind():
 def test_a_plugin_that_cannot_be_used_is_an_error(name: str, error: str):
     with pytest.raises(SettingsError, match=re.escape(error)):
         choose_strategy(name, {})
-
-
-def test_a_new_strategy_may_have_the_name_of_a_plugin():
-    assert names("ZebraFirst") == ("ZebraFirst", "zebra_first")
-    assert "zebra_first.py" in new_strategy("zebra_first")
 
 
 def test_a_summarizer_of_a_plugin_is_found_by_name():

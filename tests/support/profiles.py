@@ -50,7 +50,7 @@ FULL_ONLY = (
     "tests/requests/test_cache_marks.py",
     "tests/strategies/test_per_result.py",
     "tests/strategies/test_results_in_use.py",
-    "tests/strategies/test_scaffold.py",
+    "tests/strategies/test_strategy_files.py",
     "tests/summarizers/test_deadlines.py",
     "tests/summarizers/test_first_request.py",
     "tests/test_edit_loop.py",

@@ -12,7 +12,7 @@ import autoprune.apps.cli.options as options
 from autoprune.apps.cli.console import RULE_BROKEN, session_notes, show, show_json
 from autoprune.apps.cli.input_output import load_readers, read_session, refuse_agent_log, write_output
 from autoprune.pruners.report.drawing import printable, table_of
-from autoprune.strategies.scaffold import value_in_file
+from autoprune.strategies.files import value_in_file
 from autoprune.wire import Problem, Provider, problems, repair
 
 EXAMPLES = options.examples("check session.jsonl", "check pruned.json --provider anthropic --repair mended.json")

@@ -57,7 +57,6 @@ app.command("savings", cls=options.Command, epilog=savings.EXAMPLES)(savings.sum
 app.command("tune", cls=options.Command, epilog=tune.EXAMPLES)(tune.tune_settings)
 app.command("strategies", cls=options.Command, epilog=customizing.STRATEGIES_EXAMPLES)(customizing.list_strategies)
 app.command("settings", cls=options.Command, epilog=customizing.SETTINGS_EXAMPLES)(customizing.list_settings)
-app.command("new-strategy", cls=options.Command, epilog=customizing.NEW_STRATEGY_EXAMPLES)(customizing.write_strategy)
 
 
 @app.callback(invoke_without_command=True)

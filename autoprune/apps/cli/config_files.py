@@ -18,7 +18,7 @@ from typing import Any
 
 from autoprune.errors import SettingsError, did_you_mean
 from autoprune.settings import SETTINGS, VARIABLES, PruneArgs, override, variables
-from autoprune.strategies.scaffold import is_in_file
+from autoprune.strategies.files import is_in_file
 
 NAME, PYPROJECT = "autoprune.toml", "pyproject.toml"
 # The proxy takes all other settings from each request.

@@ -1,12 +1,10 @@
-"""`autoprune strategies`, `settings` and `new-strategy`: list what can be configured, and start a new strategy."""
+"""`autoprune strategies` and `settings`: list what can be configured."""
 
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
 from textwrap import fill
-from typing import Annotated
 
 import typer
 from rich.padding import Padding
@@ -16,8 +14,7 @@ from rich.text import Text
 import autoprune.apps.cli.options as options
 from autoprune.apps.cli.config_files import OF_REQUESTS, Given, load_defaults, prune_args
 from autoprune.apps.cli.console import show, show_json
-from autoprune.apps.cli.input_output import write_output
-from autoprune.errors import SessionError, did_you_mean
+from autoprune.errors import did_you_mean
 from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.conversation import ConversationPruner
 from autoprune.pruners.naming import choose_strategy, strategy_text
@@ -34,13 +31,9 @@ from autoprune.settings import (
 )
 from autoprune.settings.plugins import plugin_names
 from autoprune.strategies.catalog import FOLDING_ALONG, GROUP, RECOMMENDED
-from autoprune.strategies.scaffold import EXAMPLE, FOLDING_EXAMPLE, names, new_strategy
 
 STRATEGIES_EXAMPLES = options.examples("strategies", "prune session.jsonl --strategy 'keep_last(n=20)'")
 SETTINGS_EXAMPLES = options.examples("settings", "settings --json")
-NEW_STRATEGY_EXAMPLES = options.examples(
-    "new-strategy", "new-strategy MyRule --folder strategies", "new-strategy --folding"
-)
 WIDTH = 80  # columns of a strategy with its parameters
 COMMON_OPTIONS = """\
 All of them take rules on what to keep, such as
@@ -136,33 +129,3 @@ def _live_tables(live: Mapping[str, Mapping[str, str]]) -> Iterator[Table]:
         for name in OF_REQUESTS:
             table.add_row(name, Text(printable(values[name])))
         yield table
-
-
-def write_strategy(
-    name: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="NAME", help="Its name, such as MyRule or my_rule. Default: a name that describes its rule."
-        ),
-    ] = None,
-    folding: Annotated[
-        bool, typer.Option("--folding", help="Write a strategy that folds messages into a summary.")
-    ] = False,
-    folder: Annotated[str, typer.Option(metavar="FOLDER", help="Write the files to this folder.")] = ".",
-) -> None:
-    """Write a new strategy to start from, with its test.
-
-    The strategy clears the largest results first; with --folding it folds all but the last turns. No file is
-    overwritten.
-    """
-    called = name or (FOLDING_EXAMPLE if folding else EXAMPLE)
-    texts = {Path(folder, file): text for file, text in new_strategy(called, folding=folding).items()}
-    for path in texts:
-        if path.exists():
-            raise SessionError(f"{path} exists already: nothing was written")
-    for path, text in texts.items():
-        write_output(str(path), text)
-    strategy, test = texts
-    class_name, _ = names(called)
-    print(f"{strategy}  the strategy: autoprune prune SESSION --strategy {strategy}:{class_name}")
-    print(f"{test}  its test: pytest {test}")

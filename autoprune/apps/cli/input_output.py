@@ -12,7 +12,7 @@ from pathlib import Path
 
 from autoprune.apps.sessions import Reader, Session, agent_log, decode, find_reader, load
 from autoprune.errors import SessionError
-from autoprune.strategies.scaffold import value_in_file
+from autoprune.strategies.files import value_in_file
 
 PRIVATE = 0o600
 DEVICE_FOLDERS = ("/dev/", "/proc/")

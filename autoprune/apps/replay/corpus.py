@@ -25,7 +25,7 @@ from autoprune.apps.replay.episode_figures import Figures
 from autoprune.apps.replay.session import TOO_SHORT, ReplayArgs, SessionFigures, replay_session
 from autoprune.conversation.messages import fields_of
 from autoprune.errors import AutopruneError, SettingsError, how_to_install
-from autoprune.strategies.scaffold import is_in_file
+from autoprune.strategies.files import is_in_file
 
 T = TypeVar("T")
 

@@ -21,7 +21,7 @@ from autoprune.settings import PruneArgs, budget_tokens, parse_number
 from autoprune.settings.plugins import load_plugin, plugin_names
 from autoprune.strategies.catalog import FOLDING_ALONG, STRATEGIES, is_named, make_strategy
 from autoprune.strategies.clearing import ObservationMasking
-from autoprune.strategies.scaffold import is_in_file, make_in_file
+from autoprune.strategies.files import is_in_file, make_in_file
 from autoprune.tokens import exact
 from autoprune.wire import SHIPPED
 

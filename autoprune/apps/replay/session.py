@@ -21,7 +21,7 @@ from autoprune.apps.sessions import Reader, Recording, decode, find_reader, reco
 from autoprune.economics import Prices, lifetime
 from autoprune.errors import AutopruneError
 from autoprune.facts.calls import paths
-from autoprune.strategies.scaffold import value_in_file
+from autoprune.strategies.files import value_in_file
 from autoprune.tokens import exact
 
 TOO_SHORT = "fewer than 20 requests between compactions"

@@ -21,7 +21,7 @@ from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.naming import pruner_for
 from autoprune.settings import UNKNOWN_ZONE, PruneArgs
 from autoprune.strategies.catalog import config
-from autoprune.strategies.scaffold import is_in_file
+from autoprune.strategies.files import is_in_file
 
 FOLDS = 5  # or the number of sessions if that is smaller
 FLOOR = 0.95  # the lowest acceptable share of each group of evidence
@@ -147,7 +147,7 @@ def snippet(setting: str, prices: str, model: str | None = None, safe_zone: int 
         imports.append("from autoprune.economics import Pauses")
         code.append("pauses = Pauses()  # one for each conversation")
     if is_in_file(policy.name):
-        imports.append("from autoprune.strategies.scaffold import load_strategy")
+        imports.append("from autoprune.strategies.files import load_strategy")
     code.append(f"result = pruner.prune(messages, {named}{', pauses=pauses.before(messages)' if takes_pauses else ''})")
     return "\n".join((*imports, "", *code))
 
