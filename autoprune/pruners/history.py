@@ -31,6 +31,7 @@ from hashlib import blake2b
 from threading import Lock
 from typing import Any, Generic, TypeAlias, TypeVar
 
+import autoprune.wire as wire
 from autoprune.conversation.messages import fields_of, without_marks
 from autoprune.errors import SettingsError, is_number, near_or_all
 
@@ -47,9 +48,7 @@ CHANGEABLE = (
     "thinking_policy",
     "compact_at",
 )
-MODEL_ROLES = ("assistant", "model")
-# Items of the Responses API; messages of LangChain and Pydantic AI.
-MODEL_ITEMS = ("reasoning", "function_call", "custom_tool_call", "local_shell_call", "compaction", "ai", "response")
+FRAMEWORK_KINDS = ("ai", "response")  # of messages of LangChain and Pydantic AI that the model wrote
 LONGEST_PREFIX = 100  # messages that identify a conversation
 DIGEST_BYTES = 8
 
@@ -137,9 +136,9 @@ def prefix_digests(messages: Sequence[object]) -> tuple[str, str]:
 
 
 def is_from_model(message: object) -> bool:
-    """Whether the model wrote a message, or an item of the Responses API."""
+    """Whether the model wrote a message, also one of a framework's."""
     known = fields_of(message)
-    return known.get("role") in MODEL_ROLES or (known.get("type") or known.get("kind")) in MODEL_ITEMS
+    return wire.is_from_model(known) or (known.get("type") or known.get("kind")) in FRAMEWORK_KINDS
 
 
 def _digest(messages: Sequence[object]) -> str:

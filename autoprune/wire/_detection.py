@@ -10,8 +10,9 @@ import autoprune.wire.chat as chat
 import autoprune.wire.gemini as gemini
 import autoprune.wire.responses as responses
 import autoprune.wire.xml_tool_result as xml
-from autoprune.conversation.messages import fields
+from autoprune.conversation.messages import fields, fields_of
 from autoprune.conversation.summary import CALLS_LATER, NO_ANSWER, RunningSummary
+from autoprune.conversation.transcript import Speaker
 from autoprune.errors import ConversationError, SettingsError, near_or_all
 from autoprune.settings.plugins import load_plugin, plugin_names
 from autoprune.tokens import Count
@@ -20,6 +21,7 @@ from autoprune.wire.texts import message_texts
 
 SHIPPED: tuple[Format, ...] = (chat, responses, anthropic, bedrock, gemini)
 
+MODEL_ROLES = ("assistant", "model")
 PLUGINS = "autoprune.formats"  # the entry point group for formats of installed packages
 
 RECIPE = "see docs/integrations/recipes.md"
@@ -33,6 +35,12 @@ ADAPTERS = {
     "llama_index": "convert with llama_index.llms.openai.utils.to_openai_message_dicts(messages)",
     "semantic_kernel": "convert with [message.to_dict() for message in messages]",
 }
+
+
+def is_from_model(message: object) -> bool:
+    """Return whether the model wrote a message of a shipped format."""
+    known = fields_of(message)
+    return known.get("role") in MODEL_ROLES or responses.speaker(known) is Speaker.MODEL
 
 
 def new_parser(

@@ -399,8 +399,8 @@ def pair_key(item: Mapping[str, object]) -> tuple[str, str] | None:
     return (CALL_OF.get(name, name), call_id) if call_id else None
 
 
-def is_from_model(item: Mapping[str, object]) -> bool:
-    """Return whether an item may come from the model: it is neither another role's message nor a tool's output."""
+def may_be_from_model(item: Mapping[str, object]) -> bool:
+    """Return whether an item may be part of a response: it is neither another role's message nor a tool's output."""
     name = kind(item)
     if name == "message":
         return string_of(item.get("role")) not in ("user", "system", "developer")
@@ -448,7 +448,7 @@ def _check_reasoning(found: Sequence[Mapping[str, object]]) -> Iterator[Problem]
     is_followed = False
     for at in range(len(found) - 1, -1, -1):
         if kind(found[at]) != "reasoning":
-            is_followed = is_from_model(found[at])
+            is_followed = may_be_from_model(found[at])
         elif not is_followed and (item_id := string_of(found[at].get("id"))):
             yield Problem(NAME, "reasoning_alone", (at,), ALONE.format(item_id))
 
@@ -547,7 +547,7 @@ def _move_outputs(items: Sequence[object], early: Mapping[int, int], log: Log) -
 def _with_unique_id(at: int, item: object, log: Log) -> object | None:
     """Remove a duplicate id from an input message. Return None for any other duplicate item, which is removed."""
     for problem in log.problems_at(at, "duplicate_item"):
-        if is_message(fields_of(item)) and not is_from_model(fields_of(item)):
+        if is_message(fields_of(item)) and not may_be_from_model(fields_of(item)):
             log.add(problem, "removed the id")
             return without_field(item, "id")
         log.add(problem, "removed the second item")

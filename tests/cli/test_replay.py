@@ -26,7 +26,8 @@ from typer.testing import CliRunner
 
 from autoprune.apps.cli.command_table import app
 from autoprune.apps.cli.replay import details_table, overview_table, verdict_table
-from autoprune.apps.cli.replaying import Cached, find_files, installed_code, replay_all, run_line, skipped_table
+from autoprune.apps.cli.replay_cache import Cached, installed_code
+from autoprune.apps.cli.replaying import find_files, replay_all, run_line, skipped_table
 from autoprune.apps.replay import ReplayArgs, SessionFigures, request_table
 from autoprune.apps.replay.corpus import Processes, Task, cores, details_of_files, one_by_one, replay_files
 from autoprune.apps.replay.episode_figures import OWN

@@ -1,6 +1,7 @@
 """OpenAI Responses: which items are results, how they are cleared, which tokens count, and what never changes."""
 
 import copy
+import json
 from typing import Any
 
 import pytest
@@ -10,6 +11,9 @@ from pydantic import BaseModel
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, ConversationError, PruneArgs, Result
+from autoprune.apps.sessions import load
+from autoprune.conversation.transcript import Speaker
+from autoprune.pruners.history import prefix_digests
 from autoprune.tokens import MESSAGE_TOKENS, exact
 from autoprune.wire import SHIPPED, new_parser, responses
 from autoprune.wire._parts import encrypted_tokens
@@ -381,6 +385,14 @@ ITEM_TYPES = (
 def test_an_item_shows_the_marks_of_no_other_format(item: Any):
     seen = vars(item) if isinstance(item, BaseModel) else item
     assert [known.NAME for known in SHIPPED if known.seen(seen)] == ["openai_responses"]
+
+
+@each_row("kind", ITEM_TYPES)
+def test_a_session_file_may_hold_an_item_and_a_conversation_is_known_by_what_precedes_the_models_first(kind: str):
+    item = {"type": kind, "id": "x"}
+    assert load(json.dumps([item]), "s").messages == [item]
+    begins_answer = prefix_digests([ASKED, item])[0] == prefix_digests([ASKED])[0]
+    assert begins_answer is (responses.speaker(item) is Speaker.MODEL)
 
 
 def test_an_error_names_the_place_of_an_item_of_unknown_type():

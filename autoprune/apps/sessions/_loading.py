@@ -38,6 +38,7 @@ from autoprune.apps.sessions._recording import (
 )
 from autoprune.errors import SessionError, SettingsError, near_or_all
 from autoprune.settings.plugins import load_plugin, plugin_names
+from autoprune.wire import responses
 
 # To ship a reader, see docs/session_files.md, and add a line here. The first reader that detects a file reads it, so
 # readers with specific markers come first, and those that look only for a few field names last.
@@ -47,8 +48,6 @@ READABLE = (
     "a JSON list of messages, JSONL with one message a line, an object with a 'messages' list, or a session file of "
     + ", ".join(reader.name for reader in READERS)
 )
-# Items of the Responses API without a role, in addition to those whose type ends in `_call` or `_output`.
-ITEM_TYPES = frozenset(("compaction", "item_reference", "mcp_approval_request", "mcp_approval_response", "reasoning"))
 INDENT = 2
 T = TypeVar("T")
 SHOWN_NAMES, LONGEST_NAME = 8, 80  # field names in an error: how many, and characters of each
@@ -333,8 +332,7 @@ def _is_message(value: object) -> bool:
     """Whether a value is a message with a role, an item of the Responses API, or a content of the Gemini API."""
     if not isinstance(value, dict):
         return False
-    kind = value.get("type")
-    is_item = isinstance(kind, str) and (kind in ITEM_TYPES or kind.endswith(("_call", "_output")))
+    is_item = isinstance(value.get("type"), str) and responses.seen(value) is not None
     return isinstance(value.get("role"), str) or is_item or isinstance(value.get("parts"), list)
 
 

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from autoprune.apps.sessions._json import NOTHING, Object, compact, text
 from autoprune.errors import SessionError
+from autoprune.wire import is_from_model
 
 Message = dict[str, object]
 LATEST = 1e15  # milliseconds since the epoch (the year 33658): a larger number is not a time
@@ -218,13 +219,6 @@ def growth_notes(messages: Sequence[Message], requests: Sequence[Request]) -> It
 def unrecorded_answers(messages: Sequence[Mapping[str, object]], model: str = "") -> list[Moment]:
     """Mark the answers among messages without times, with the model's name if it is known."""
     return [Answer(model=model) if is_from_model(message) else None for message in messages]
-
-
-def is_from_model(message: Mapping[str, object]) -> bool:
-    """Whether a message or an item is the model's."""
-    kind = message.get("type")
-    by_kind = isinstance(kind, str) and (kind == "reasoning" or kind.endswith("_call"))
-    return message.get("role") in ("assistant", "model") or by_kind
 
 
 def _join(parts: Sequence[Answer]) -> Answer:

@@ -18,7 +18,6 @@ from autoprune.apps.sessions import (
     bad_record,
     conversation,
     fields,
-    is_from_model,
     listed,
     note,
     objects,
@@ -27,6 +26,7 @@ from autoprune.apps.sessions import (
     tool_call,
     tool_result,
 )
+from autoprune.wire import is_from_model
 
 from prunebench.readers.request_fields import parse_epoch, parse_usage, requested_cache_life
 
