@@ -199,7 +199,7 @@ def for_model(model: str | None) -> tuple[Count, str | None]:
 
 
 def calibration(usage: object, counted: int) -> float:
-    """How many of the provider's tokens one counted token is. Pass it back as `calibration=`.
+    """The number of the provider's tokens per counted token. Pass it back as `calibration=`.
 
     `usage` is the usage of a response (an SDK object or a mapping), `counted` what `count_tokens` gave for the request
     that was answered. Anthropic's and Bedrock's three input fields are added up; OpenAI's and Gemini's prompt tokens

@@ -44,7 +44,7 @@ def test_a_key_that_is_no_id_is_never_a_path(key: str, tmp_path: Path):
         with pytest.raises(KeyError):
             attempt()
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(ArchiveError, match="is no id: give the 15 digits"):
+    with pytest.raises(ArchiveError, match="is not a recall id: use the 15 digits"):
         recall(folder, key)
 
 
@@ -127,9 +127,12 @@ OF_LINES = content_id(LINES)
         ({"id": OF_LINES, "first_line": 5}, "Error: there are no lines 5 to 4: it has 4 lines, from 1"),
         ({"id": OF_LINES, "first_line": 0}, "Error: 0 is no line: give a whole number, 1 or more"),
         ({"id": OF_LINES, "last_line": "2"}, "Error: '2' is no line: give a whole number, 1 or more"),
-        ({"id": "abc"}, "Error: 'abc' is no id: give the 15 digits behind 'autoprune recall' in a placeholder"),
-        ({}, "Error: '' is no id: give the 15 digits behind 'autoprune recall' in a placeholder"),
-        ({"id": 7}, "Error: 7 is no id: give the 15 digits behind 'autoprune recall' in a placeholder"),
+        (
+            {"id": "abc"},
+            "Error: 'abc' is not a recall id: use the 15 digits after 'recall' in the placeholder",
+        ),
+        ({}, "Error: '' is not a recall id: use the 15 digits after 'recall' in the placeholder"),
+        ({"id": 7}, "Error: 7 is not a recall id: use the 15 digits after 'recall' in the placeholder"),
         ([], 'Error: the arguments are no object: give {"id": "…"}'),
         ("null", 'Error: the arguments are no object: give {"id": "…"}'),
         ("[1", "Error: the arguments are no JSON: Expecting ',' delimiter: line 1 column 3 (char 2)"),

@@ -94,72 +94,49 @@ class CustomReason(str):
 class Reason(StrEnum):
     """The reason why a part was changed or kept; `sentence` explains the reason to people."""
 
-    OVER_SAFE_ZONE = "over_safe_zone"
-    TO_TARGET = "to_target"
-    OUT_OF_REACH = "out_of_reach"
-    CLAMPED = "clamped"
-    RESTORED = "restored"
-    SHORTENED = "shortened"
-    TOO_MANY_MESSAGES = "too_many_messages"
-    LEAST_HARMFUL = "least_harmful"
-    BEGINS_WITH_USER = "begins_with_user"
-    WITHIN_SAFE_ZONE = "within_safe_zone"
-    NOT_CHOSEN = "not_chosen"
-    UNSEEN = "unseen"
-    NO_GAIN = "no_gain"
-    ALREADY_CLEARED = "already_cleared"
-    BOUND = "bound"
-    PINNED = "pinned"
-    PROTECTED_TOOL = "protected_tool"
-    PROTECTED_PATH = "protected_path"
-    INSTRUCTIONS = "instructions"
-    USER_ANSWER = "user_answer"
-    REFERRED_TO = "referred_to"
-    FAILED = "failed"
-    SMALL = "small"
-    AMONG_LAST = "among_last"
-    IN_TOKEN_WINDOW = "in_token_window"
+    sentence: str
 
-    @property
-    def sentence(self) -> str:
-        """The reason as text."""
-        return SENTENCES[self]
+    def __new__(cls, text: str, sentence: str) -> "Reason":
+        """Create a reason with a text for programs and a sentence for people."""
+        reason = str.__new__(cls, text)
+        reason._value_, reason.sentence = text, sentence
+        return reason
+
+    OVER_SAFE_ZONE = ("over_safe_zone", "the prompt was above the safe zone: oldest first, until it fits")
+    TO_TARGET = ("to_target", "the prompt was above the safe zone: oldest first, to the target")
+    OUT_OF_REACH = ("out_of_reach", "the safe zone cannot be reached: all that may be cleared is cleared")
+    CLAMPED = ("clamped", "larger than a single result may be: only its head and tail are kept")
+    RESTORED = ("restored", "it refers to an earlier read that was cleared: that read's text is here again")
+    SHORTENED = ("shortened", "larger than a single result may be: a summary replaces it")
+    TOO_MANY_MESSAGES = ("too_many_messages", "there are more messages than the strategy keeps: the oldest go first")
+    LEAST_HARMFUL = ("least_harmful", "no place to cut was safe: this one does the least harm")
+    BEGINS_WITH_USER = ("begins_with_user", "the provider requires that a message of the user comes first")
+    WITHIN_SAFE_ZONE = ("within_safe_zone", "the prompt is within the safe zone without clearing it")
+    NOT_CHOSEN = ("not_chosen", "the strategy chose to keep it")
+    UNSEEN = ("unseen", "the model has not seen it yet")
+    NO_GAIN = ("no_gain", "a placeholder would not be smaller")
+    ALREADY_CLEARED = ("already_cleared", "it was cleared before")
+    BOUND = ("bound", "thinking behind it is bound to it, and thinking_policy is 'refuse'")
+    PINNED = ("pinned", "protected: its message is pinned")
+    PROTECTED_TOOL = ("protected_tool", "protected: results of its tool always stay")
+    PROTECTED_PATH = ("protected_path", "protected: results of its path always stay")
+    INSTRUCTIONS = ("instructions", "protected: it is a file of instructions for agents")
+    USER_ANSWER = ("user_answer", "protected: the user's own words")
+    REFERRED_TO = ("referred_to", "protected: a later read only refers to it")
+    FAILED = ("failed", "protected: results of failed calls stay")
+    SMALL = ("small", "protected: it is smaller than the least size to clear")
+    AMONG_LAST = ("among_last", "protected: it is among the newest results")
+    IN_TOKEN_WINDOW = ("in_token_window", "protected: it is within the newest tokens")
 
 
 AnyReason: TypeAlias = Reason | CustomReason
-
-SENTENCES: dict[str, str] = {
-    Reason.OVER_SAFE_ZONE: "the prompt was above the safe zone: oldest first, until it fits",
-    Reason.TO_TARGET: "the prompt was above the safe zone: oldest first, to the target",
-    Reason.OUT_OF_REACH: "the safe zone cannot be reached: all that may be cleared is cleared",
-    Reason.CLAMPED: "larger than a single result may be: only its head and tail are kept",
-    Reason.RESTORED: "it refers to an earlier read that was cleared: that read's text is here again",
-    Reason.SHORTENED: "larger than a single result may be: a summary replaces it",
-    Reason.TOO_MANY_MESSAGES: "there are more messages than the strategy keeps: the oldest go first",
-    Reason.LEAST_HARMFUL: "no place to cut was safe: this one does the least harm",
-    Reason.BEGINS_WITH_USER: "the provider requires that a message of the user comes first",
-    Reason.WITHIN_SAFE_ZONE: "the prompt is within the safe zone without clearing it",
-    Reason.NOT_CHOSEN: "the strategy chose to keep it",
-    Reason.UNSEEN: "the model has not seen it yet",
-    Reason.NO_GAIN: "a placeholder would not be smaller",
-    Reason.ALREADY_CLEARED: "it was cleared before",
-    Reason.BOUND: "thinking behind it is bound to it, and thinking_policy is 'refuse'",
-    Reason.PINNED: "protected: its message is pinned",
-    Reason.PROTECTED_TOOL: "protected: results of its tool always stay",
-    Reason.PROTECTED_PATH: "protected: results of its path always stay",
-    Reason.INSTRUCTIONS: "protected: it is a file of instructions for agents",
-    Reason.USER_ANSWER: "protected: the user's own words",
-    Reason.REFERRED_TO: "protected: a later read only refers to it",
-    Reason.FAILED: "protected: results of failed calls stay",
-    Reason.SMALL: "protected: it is smaller than the least size to clear",
-    Reason.AMONG_LAST: "protected: it is among the newest results",
-    Reason.IN_TOKEN_WINDOW: "protected: it is within the newest tokens",
-}
+REASONS = {str(each): each for each in Reason}
 
 
 def sentence(reason: str) -> str:
     """Return a short explanation of a reason: the sentence of a `Reason`, the text of a custom one."""
-    return SENTENCES.get(reason, reason)
+    known = REASONS.get(reason)
+    return known.sentence if known else reason
 
 
 def check_reason(reason: object) -> AnyReason:
@@ -172,8 +149,8 @@ def check_reason(reason: object) -> AnyReason:
     words = " ".join(reason.split()) if isinstance(reason, str) else ""
     if not words:
         raise SettingsError(f"a strategy gave the reason {reason!r}: give a short text, such as 'largest first'")
-    if words in SENTENCES:
-        return Reason(words)
+    if words in REASONS:
+        return REASONS[words]
     return CustomReason(words if len(words) <= LONGEST_REASON else words[: LONGEST_REASON - 1].rstrip() + "…")
 
 

@@ -22,10 +22,8 @@ def check_conversation(conversation: object) -> list[Any]:
     """Return `conversation` if it is a list. Raises ConversationError otherwise."""
     if isinstance(conversation, list):
         return conversation
-    hint = "give list(messages)" if isinstance(conversation, Sequence) and not isinstance(conversation, str) else ""
-    raise ConversationError(
-        f"the conversation is no list but {type(conversation).__name__}; {hint or 'give a list of messages'}"
-    )
+    hint = ": give list(messages)" if isinstance(conversation, Sequence) and not isinstance(conversation, str) else ""
+    raise ConversationError(f"the conversation must be a list of messages, not {type(conversation).__name__}{hint}")
 
 
 def fields(value: object) -> Mapping[str, object] | None:

@@ -106,7 +106,7 @@ PROMPT_FIELDS = ("tokens", "saved", "held", "stored", "answers")
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """How a request changed the prompt, in counted tokens.
+    """The change of a prompt from one request to the next, in counted tokens.
 
     `removed` are the tokens that the prompt lost beyond what earlier requests had removed. `unsent` is the part of
     `removed` that had never been sent. `rewritten` are tokens, including placeholders, that would be cached if nothing
@@ -216,7 +216,7 @@ def tokens_of(messages: Weighed) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Invoice:
-    """What a provider charged for a prompt, in its tokens: all of them, those read from its cache, and those written.
+    """The provider's charge for a prompt, in its tokens: all of them, those read from its cache, and those written.
 
     `output` are the tokens of the answer. Pruners get the invoice of each request with the next one, by that one's
     number of messages.

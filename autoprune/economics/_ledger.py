@@ -117,7 +117,7 @@ class Ledger:
 
     @property
     def _gained(self) -> float:
-        """What the prunes have saved so far, less what writing the cache again cost."""
+        """The tokens that prunes have saved so far, less the cost of writing the cache again."""
         return sum(entry.saved - entry.rewriting for entry in self._entries)
 
     def _times(self, prompt: int) -> float:

@@ -322,7 +322,7 @@ class Folds:
         return bool(messages) and (is_whole or messages == self._harmful - self.gone)
 
     def groups(self, size: int = 1, keep: int = 0) -> list[Group]:
-        """Return the groups that may go, first to go first, without the last `keep` messages."""
+        """Return the removable groups, in order of removal, without the last `keep` messages."""
         self._keep = keep
         return join_groups(self._before_newest(self._free(), keep), size)
 
@@ -332,7 +332,7 @@ class Folds:
         return [group for group in groups if group.messages[-1] < newest]
 
     def _free(self) -> list[Group]:
-        """Return the smallest groups that may go, first to go first."""
+        """Return the smallest removable groups, in order of removal."""
         if self.prompt.bound_before:
             return []
         units = self._groups.free(self.gone, begins_with_user=self._wants_user and not self.room.tokens)

@@ -26,7 +26,7 @@ from autoprune.planning.view import NO_RATIONALE, Rationale, Strategy
 
 
 class ThinkingPolicy(StrEnum):
-    """What to do about thinking blocks after an edit, which providers may reject.
+    """The policy for thinking blocks after an edit, which providers may reject.
 
     `drop_block` returns request parameters that make the API drop them. `strip` removes them, except in the latest
     turn, where they must stay. `refuse` edits nothing that comes before a thinking block. `report` only reports them.
@@ -43,7 +43,7 @@ TRACKED = frozenset((ThinkingPolicy.STRIP, ThinkingPolicy.DROP_BLOCK))  # polici
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What a request is planned with: the strategy for its prices, its limits, the tokens beside messages, thinking.
+    """The settings of a planned request: the strategy for its prices, its limits, the tokens beside messages, thinking.
 
     Above `limit` something should be cleared, and above `hard_limit` anything may be.
     """

@@ -205,7 +205,7 @@ class Retention:
         check_pinned(self.pinned)
         check_texts("tags", self.tags, "texts")
         if not isinstance(self.roles, tuple) or not set(self.roles) <= set(ROLES):
-            raise SettingsError(f"roles is {self.roles!r}: give some of {', '.join(ROLES)}, first to go first")
+            raise SettingsError(f"roles is {self.roles!r}: choose from {', '.join(ROLES)}, in order of removal")
 
     def stays(self, at: int, entry: Entry) -> bool:
         """Return whether a message stays, whatever its position in the conversation."""

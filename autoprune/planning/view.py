@@ -103,7 +103,7 @@ class View(Protocol):
 
     @property
     def invoice(self) -> "Invoice | None":
-        """What the provider charged for the previous request, if the caller knows."""
+        """The provider's invoice of the previous request, if the caller knows it."""
 
     @property
     def sent(self) -> int:
@@ -177,9 +177,9 @@ class BaseStrategy:
     protect: "Protections | None" = None
     """Results that are never offered as candidates."""
     clamp: "Clamp | None" = None
-    """How oversized results are cut before the strategy is asked."""
+    """The rule that cuts oversized results before the strategy is asked."""
     clear_tool_inputs: "ToolInputs | None" = None
-    """How the long arguments of successful calls are shortened."""
+    """The rule that shortens long arguments of successful calls."""
     fold_steps: int | None = None
     """The age in requests from which finished steps may be folded, for strategies that do; None if it never does."""
     every_request: bool = False
@@ -244,7 +244,7 @@ class FoldView(View, Protocol):
         """The number of the request within the user's turn, from 1."""
 
     def groups(self, size: int = 1, keep: int = 0) -> list[Group]:
-        """Return the groups that may go, first to go first, each of at least `size` messages if there are enough.
+        """Return the removable groups, in order of removal, each of at least `size` messages if there are enough.
 
         No group holds the last `keep` messages, the user's current request, retained messages (such as system
         messages), or messages that the model has not seen yet.

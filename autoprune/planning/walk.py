@@ -554,7 +554,7 @@ class Walk:
 
     @property
     def _groups(self) -> Folds:
-        """What may be folded. Only a strategy that folds asks for it."""
+        """The messages that may be folded, for a strategy that folds."""
         assert self._folds is not None
         return self._folds
 
@@ -579,7 +579,7 @@ class Walk:
         return self._groups.iteration
 
     def groups(self, size: int = 1, keep: int = 0) -> list[Group]:
-        """Return the groups that may go, first to go first, without the last `keep` messages."""
+        """Return the removable groups, in order of removal, without the last `keep` messages."""
         return self._groups.groups(size, keep)
 
     def least_harmful(self, keep: int, excess: float) -> list[Group]:

@@ -1,4 +1,4 @@
-"""What one prune works with: its settings, as both pruners take and resolve them, and its messages."""
+"""The inputs of a prune: its settings, as both pruners take and resolve them, and its messages."""
 
 import asyncio
 import math
@@ -95,12 +95,12 @@ class Terms:
 
     @property
     def conditions(self) -> Conditions:
-        """What a walk plans a request with."""
+        """The settings with which a walk plans a request."""
         return Conditions(self.strategy, self.limit, self.overhead, self.thinking, self.hard_limit)
 
     @property
     def later_conditions(self) -> Later:
-        """What a walk plans later requests with, each with the number of messages from which it applies."""
+        """The settings of later requests, each with the number of messages from which it applies."""
         return [(at, terms.conditions) for at, terms in self.later]
 
 
@@ -437,7 +437,7 @@ class Configured:
     # Settings
 
     def _reading(self) -> Reading:
-        """How conversations are read with the current settings: for a model's tokens, in the formats that they name."""
+        """The reading with the current settings: for a model's tokens, in the formats that they name."""
         model = None if self._given_count else text_setting(self.args, "model", self._environ)
         known = self._counters.get(model)
         if known is None:

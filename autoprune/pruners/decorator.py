@@ -97,7 +97,7 @@ async def _prune_async(pruner: Prunes, messages: list[Any], strategy: str | Stra
 
 @dataclass(frozen=True)
 class _Place:
-    """How to find the messages in a call: the names of the function, of its parameters, and of the messages' field."""
+    """The place of the messages in a call: the names of the function, of its parameters, and of the messages' field."""
 
     function: str
     parameters: tuple[str, ...]
@@ -225,7 +225,7 @@ def _copy_with(state: Any, field: str, messages: list[Any]) -> object:
 def _parameters(function: Callable[..., object]) -> tuple[str, ...]:
     """The names of the positional parameters. Raises SettingsError for an object that cannot be decorated."""
     if not callable(function) or isinstance(function, type | staticmethod | classmethod):
-        raise SettingsError(f"prune_history stands above a function, and below @staticmethod: {function!r} is none")
+        raise SettingsError(f"prune_history decorates functions, below any @staticmethod; {function!r} is none")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise SettingsError(f"{_name(function)} is a generator: decorate what it calls, or prune inside it")
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)

@@ -64,9 +64,9 @@ class Shortener:
     def steps(self, draft: "Draft") -> Steps:
         """Ask the summarizer for the text of a large result."""
         if self.summarizer is None:
-            return Failed("nobody was given who could write a summary")
+            return Failed("no summarizer is configured")
         if draft.room < LEAST_TEXT:
-            return Failed("a summary in so few tokens says nothing")
+            return Failed("there are not enough tokens for a useful summary")
         return (yield from steps_of(self.summarizer, self._brief(draft)))
 
     def _brief(self, draft: "Draft") -> Brief:

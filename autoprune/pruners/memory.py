@@ -54,7 +54,7 @@ MARKED = frozenset(("text", "tool_use", "tool_result", "image", "document"))  # 
 
 @dataclass(frozen=True)
 class Reading:
-    """How a pruner reads messages: its token counter, its formats, and its functions that recognize XML results.
+    """A pruner's way to read messages: its token counter, its formats, and its functions that recognize XML results.
 
     `estimate` is a note for the report if the counter only estimates the tokens of the model.
     """

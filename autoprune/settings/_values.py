@@ -320,7 +320,7 @@ def overhead_tokens(args: object, environ: Mapping[str, str] = NOTHING, call: Ca
 
 
 def group_size(args: object, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING) -> int:
-    """How many messages are dropped or folded together; 0 means 1. Raises SettingsError unless it is 0 or more."""
+    """Return the number of messages that are dropped or folded together: 0 means 1. Raises SettingsError below 0."""
     check = partial(_check_count, ATTRIBUTES["group_size"], "give a number of messages, 1 or more")
     return max(resolve("group_size", check, args, environ, call), 1)
 

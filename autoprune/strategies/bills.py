@@ -45,7 +45,7 @@ TIER_MARGIN = 0.03  # share by which the estimated size of a prompt may be wrong
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What leaves the prompt at a request: the index of the first message that changes, and the tokens saved."""
+    """A change of the prompt at a request: the index of the first message that changes, and the tokens saved."""
 
     first: float = inf
     saves: int = 0

@@ -1,4 +1,4 @@
-"""What `cache_aware` writes for a cleared result or a finished step, and how output that is passed back shows it.
+"""The texts with which `cache_aware` replaces results and finished steps, also in output that is passed back.
 
 A placeholder names the tool, its target, the result's size, some of its fresh names, and the request at which it was
 written; of a picture it repeats the words beside it instead, if they are few:
@@ -256,7 +256,7 @@ Key: TypeAlias = tuple[str, str]  # a tool and its arguments, which identify a f
 
 
 class Past:
-    """What is gone at a point of a walk. Results are known by their identity."""
+    """The results and steps that are gone at a point of a walk. Results are known by their identity."""
 
     def __init__(self, *, folds_steps: bool) -> None:
         """Start before the first message."""

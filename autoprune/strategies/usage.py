@@ -61,7 +61,7 @@ TASKS = frozenset(("create", "update", "list", "get", "add", "set"))  # beside "
 
 
 class Text(NamedTuple):
-    """What the agent wrote in one call or answer, and the tokens of work that it uses up."""
+    """A text of the agent in one call or answer, and the tokens of work that it uses up."""
 
     text: str
     is_prose: bool
@@ -111,7 +111,7 @@ class _Pool:
 
 @dataclass(frozen=True, eq=False)
 class _Texts:
-    """What the agent wrote before it turned to something else, as one text of prose or code."""
+    """The agent's texts since it last turned to something else, as one text of prose or code."""
 
     request: int
     is_prose: bool

@@ -109,7 +109,7 @@ def parse_answer(answer: str) -> Snapshot:
     if problems:
         raise SnapshotError("; ".join(problems))
     if not any(values[name] for name in values if name not in ("goal", "constraints")):
-        raise SnapshotError("it says nothing of what was done and how things stand")
+        raise SnapshotError("it must describe what was done and the current state")
     return Snapshot(**values)
 
 

@@ -171,4 +171,4 @@ def _check_list(conversation: object) -> Sequence[object]:
     """Check that a conversation is a list or a tuple; raise ConversationError for anything else."""
     if isinstance(conversation, list | tuple):
         return conversation
-    raise ConversationError(f"the conversation is no list but {type(conversation).__name__}: give a list of messages")
+    raise ConversationError(f"the conversation must be a list of messages, not {type(conversation).__name__}")

@@ -98,8 +98,8 @@ def test_a_wrong_call_is_an_error_for_the_model_and_the_server_goes_on(tmp_path:
         ("read", {"path": "a"}),
     ]
     beginnings = [
-        "Error: '7' is no id: give the 15 digits",
-        "Error: '' is no id: give the 15 digits",
+        "Error: '7' is not a recall id: use the 15 digits",
+        "Error: '' is not a recall id: use the 15 digits",
         f"Error: nothing is kept under {UNKNOWN}: look whether",
         "Error: nothing in what `autoprune run` has kept for this project has any of the words 'load'",
         "Error: nothing in what `autoprune run` has kept for this project has any of the words '!'",

@@ -70,7 +70,7 @@ def test_each_project_has_a_folder_and_an_id_is_found_in_any(tmp_path: Path):
     assert recall_anywhere(parent, id) == "text"
     with pytest.raises(ArchiveError, match="nothing is kept under 000000000000000"):
         recall_anywhere(parent, "0" * 15)
-    with pytest.raises(ArchiveError, match="is no id"):
+    with pytest.raises(ArchiveError, match="is not a recall id"):
         recall_anywhere(parent, "../one")
 
 

@@ -178,8 +178,8 @@ def test_a_user_message_stays_between_two_kept_model_messages():
         ({"pinned": [-1]}, "pinned is (-1,): give indexes of messages, 0 or more, or a predicate"),
         ({"tags": 3}, "tags is 3: give texts"),
         ({"tags": ["keep", 3]}, "tags is ('keep', 3): give texts"),
-        ({"roles": None}, "roles is None: give some of user, assistant, tool, first to go first"),
-        ({"roles": ("system",)}, "roles is ('system',): give some of user, assistant, tool, first to go first"),
+        ({"roles": None}, "roles is None: choose from user, assistant, tool, in order of removal"),
+        ({"roles": ("system",)}, "roles is ('system',): choose from user, assistant, tool, in order of removal"),
     ],
 )
 def test_an_unknown_parameter_is_reported(parameters: dict[str, Any], said: str):

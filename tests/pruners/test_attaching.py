@@ -291,9 +291,9 @@ async def asynchronous_generator(messages):
     [
         (generator, "generator is a generator: decorate what it calls, or prune inside it"),
         (asynchronous_generator, "asynchronous_generator is a generator"),
-        (staticmethod(same), "stands above a function, and below @staticmethod"),
-        (Agent, "stands above a function"),
-        (5, "stands above a function, and below @staticmethod: 5 is none"),
+        (staticmethod(same), "decorates functions, below any @staticmethod"),
+        (Agent, "decorates functions"),
+        (5, "decorates functions, below any @staticmethod; 5 is none"),
     ],
 )
 def test_an_object_that_cannot_be_decorated_is_rejected_at_once(function: Any, said: str):

@@ -20,9 +20,9 @@ def pruner(safe_zone: Any = 1_000) -> AgenticConversationPruner:
 @each_row(
     ("conversation", "said", "path"),
     [
-        (None, "the conversation is no list but NoneType", ()),
-        ("text", "the conversation is no list but str", ()),
-        ({"role": "user"}, "the conversation is no list but dict", ()),
+        (None, "the conversation must be a list of messages, not NoneType", ()),
+        ("text", "the conversation must be a list of messages, not str", ()),
+        ({"role": "user"}, "the conversation must be a list of messages, not dict", ()),
         (({"role": "user", "content": "x"},), "give list(messages)", ()),
         ([{"role": "user", "content": "x"}, "hello"], "message 1 is no message but str 'hello'", (1,)),
         ([None], "message 0 is no message but NoneType", (0,)),

@@ -115,7 +115,7 @@ def test_a_size_of_groups_that_is_too_large_or_none_empties_no_conversation(size
 
 
 def test_a_value_that_is_not_a_list_is_rejected():
-    with pytest.raises(Exception, match="the conversation is no list but tuple; give list"):
+    with pytest.raises(Exception, match="the conversation must be a list of messages, not tuple: give list"):
         pruner().prune(tuple(chat(3)))  # type: ignore[arg-type]
 
 

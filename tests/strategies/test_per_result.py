@@ -279,7 +279,7 @@ def test_without_a_summarizer_results_are_cut():
     messages = openai_chat([LARGE], ["ok"])
     result = pruner().prune(messages, AUTO)
     assert result.conversation == openai_chat([cut(LARGE)], ["ok"])
-    assert result.report.fallbacks == ("a large result was only cut (nobody was given who could write a summary)",)
+    assert result.report.fallbacks == ("a large result was only cut (no summarizer is configured)",)
 
 
 def test_above_the_calls_that_a_prune_may_make_results_are_cut():

@@ -378,7 +378,7 @@ def test_a_snapshot_is_found_between_other_words():
         ("I would rather not.", "it holds no JSON object with the fields that were asked for"),
         ('{"goal": "x", "done": ["a"', "it holds no JSON object with the fields that were asked for"),
         (json.dumps(STATE | {"done": {"a": 1}, "goal": 3}), '"goal" must be a string; "done" must be'),
-        (json.dumps({"goal": "Say hello."}), "it says nothing of what was done and how things stand"),
+        (json.dumps({"goal": "Say hello."}), "it must describe what was done and the current state"),
     ],
 )
 def test_an_invalid_snapshot_is_asked_for_once_more(client: str, answer: str, problem: str):

@@ -70,7 +70,7 @@ def test_a_snapshot_is_found_in_an_answer(answer: str):
         ('{"mood": "good"}', "it holds no JSON object with the fields that were asked for"),
         ("{" * 100_000, "it holds no JSON object with the fields that were asked for"),
         ('{"goal": ' + "[" * 100_000, "it holds no JSON object with the fields that were asked for"),
-        ('{"goal": "Ship it."}', "it says nothing of what was done and how things stand"),
+        ('{"goal": "Ship it."}', "it must describe what was done and the current state"),
         ('{"goal": ["a"]}', '"goal" must be a string'),
         ('{"next": {"a": 1}}', '"next" must be a list of strings'),
         ('{"next": true}', '"next" must be a list of strings'),

@@ -1091,7 +1091,7 @@ def test_an_unknown_provider_is_an_error_that_names_the_known_ones(provider: Any
 
 @pytest.mark.parametrize("conversation", [None, "text", {"role": "user"}, 7])
 def test_a_conversation_that_is_no_list_is_an_error(conversation: Any):
-    with pytest.raises(ConversationError, match="the conversation is no list but"):
+    with pytest.raises(ConversationError, match="the conversation must be a list"):
         problems(conversation)
 
 

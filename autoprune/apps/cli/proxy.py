@@ -73,7 +73,7 @@ Strategy = Annotated[
 
 
 class TierRule(StrEnum):
-    """What `cache_aware` does near the size from which a model charges a multiple."""
+    """The rule of `cache_aware` near the size from which a model charges a multiple."""
 
     AUTO = "auto"
     STAY = "stay"

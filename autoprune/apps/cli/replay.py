@@ -294,7 +294,7 @@ def _as_json(sessions: Sequence[SessionFigures], args: ReplayArgs, whole: Overvi
 def _next_steps(
     rows: Sequence[Standing], args: ReplayArgs, whole: Overview, prevented: int, tune: str
 ) -> list[tuple[str, str]]:
-    """What to do after a replay, each with its command if it has one. `tune` is the command of the search.
+    """The next steps after a replay, each with its command if it has one. `tune` is the command of the search.
 
     `prevented` counts the compactions that would not have happened.
     """

@@ -34,7 +34,7 @@ def session_files(client: Client) -> list[Path]:
 
 
 def session_times(files: Sequence[Path]) -> dict[str, float]:
-    """When each session file was last written, by its name without a suffix."""
+    """Return the time of each session file's last change, by its name without a suffix."""
     found = {}
     for file in files:
         with suppress(OSError):  # removed meanwhile

@@ -1,7 +1,7 @@
-"""When each client compacts by itself, and which of its requests ask for a compaction. Changes no request.
+"""The compaction rule of each client: the prompt size, and the requests that ask for it. Changes no request.
 
-rule = rule_of("claude", user)
-rule.point(200_000)  # 167_000: prompts above it are compacted; None if the client never compacts
+    rule = rule_of("claude", user)
+    rule.point(200_000)  # 167_000: prompts above it are compacted; None if the client never compacts
 
 Clients measure their prompts by the `usage` of the provider's answers, so a pruned prompt counts as it was sent. Two
 clients estimate their unpruned history instead: pruning does not change when those compact, so they have no point.
@@ -23,7 +23,7 @@ from autoprune.errors import ClientError
 
 @dataclass(frozen=True)
 class CompactionRule:
-    """When a client compacts by itself, in the provider's tokens.
+    """The prompt size at which a client compacts by itself, in the provider's tokens.
 
     The prompt may grow to `share` of the window without the `headroom` for a reply, and to `buffer` tokens less than
     that, and to `limit`; the smallest counts. `window` is the window that the user's settings give the model. By the
@@ -231,7 +231,7 @@ RULES: Mapping[str, Callable[[User], CompactionRule]] = {
 
 
 def rule_of(client_name: str, user: User) -> CompactionRule:
-    """When a client compacts by itself, by the user's settings. Raises ClientError if they cannot be read."""
+    """Return the compaction rule of a client with the user's settings. Raises ClientError if they cannot be read."""
     if client_name not in RULES:
         raise ClientError(f"it is not known when {client_name!r} compacts")
     return RULES[client_name](user)
@@ -270,7 +270,7 @@ SUMMARIZER = re.compile(
 
 
 def rule_for_headers(headers: Mapping[str, str]) -> CompactionRule | None:
-    """When the client that sent these headers compacts by default; None for an unknown client."""
+    """Return the default rule of the client that sent these headers; None for an unknown client."""
     agent = _header(headers, "user-agent").lower()
     return next((rule for name, rule in AGENTS.items() if agent.startswith(name)), None)
 

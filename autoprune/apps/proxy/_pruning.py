@@ -67,7 +67,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What has a context window: a model at a host, in requests that ask for the long window or do not."""
+    """Identifies a context window: a model at a host, and whether the requests ask for the long window."""
 
     upstream: str = ""
     model: str | None = None
@@ -401,7 +401,7 @@ class Work:
 
 
 def fits(pruned: PrunedRequest, window: int | None) -> bool:
-    """Whether a prompt fits a context window, as far as anybody knows."""
+    """Whether a prompt fits the context window; True if the window is unknown."""
     result = pruned.result
     return window is None or not result or result.report.tokens_after <= usual_zone(None, window)
 

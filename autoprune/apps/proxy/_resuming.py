@@ -1,4 +1,4 @@
-"""What outlives a proxy: the past of each conversation, so that a resumed one is pruned as before.
+"""The state that outlives a proxy: the past of each conversation, so that a resumed one is pruned as before.
 
 A provider has cached a conversation as it was pruned. If the next proxy knew nothing of that, a session that is resumed
 within the cache's life would be sent and written whole; and after a longer pause, nobody would know that the cache has
@@ -32,7 +32,7 @@ LEAST_NAME = 8  # characters of a session's name by which its file is found
 
 @dataclass
 class Past:
-    """What decides which results of a conversation are cleared, besides its messages.
+    """The facts besides its messages that decide which results of a conversation are cleared.
 
     `pauses` are the seconds before its requests, by their number of messages, and `invoices` what was charged for the
     one before. `history` are the settings of its requests, and `cleared` the ids of payloads cleared so far. `arm` is

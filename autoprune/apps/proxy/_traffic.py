@@ -142,7 +142,7 @@ class Session:
 
     @property
     def avoided(self) -> int:
-        """How many compactions did not happen, at least: how often the conversation would have filled the room."""
+        """The least number of prevented compactions: how often the conversation would have filled the room."""
         return self.seen // self.compact_at if self.compact_at and self.largest < self.compact_at else 0
 
     @property

@@ -37,7 +37,7 @@ class Clairvoyant:
 
 
 class Account:
-    """What a walk owes for carrying results that could be cleared. A subclass may also shorten results."""
+    """The cost so far of carrying results that could be cleared. A subclass may also shorten results."""
 
     def __init__(self, strategy: Clairvoyant) -> None:
         """Start without debts."""

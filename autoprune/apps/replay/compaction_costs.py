@@ -1,4 +1,4 @@
-"""What the recorded compactions of sessions cost, and whether pruning would have prevented them.
+"""The cost of recorded compactions, and whether pruning would have prevented them.
 
 Every stretch of a conversation but its last ended in a compaction. By the record, it cost
 
@@ -228,7 +228,7 @@ class CompactionSum:
 
     @property
     def basis(self) -> str:
-        """What the cost consists of, and which compactions are not counted, as text."""
+        """The parts of the cost, and the compactions that are not counted, as text."""
         own = f" Those that you asked for are not counted: {self.by_user:,}."
         return (
             f"The cost is that of the summary, an estimate, and of the cold prompt after it.{own * bool(self.by_user)}"
@@ -236,7 +236,7 @@ class CompactionSum:
 
     @property
     def after(self) -> str:
-        """What was touched again, and when prevented compactions would have been due again, as text."""
+        """The files touched again, and the time until prevented compactions would have been due again, as text."""
         again = (
             f"Paths that the agent touched in the {AFTER} requests after them: {self.paths:,}, of which "
             f"{self.known_paths:,} had been in its prompt before."

@@ -1,4 +1,4 @@
-"""What each recorded action needed, which results showed this evidence, and which content should stay visible.
+"""The evidence that each recorded action needed, the results that showed it, and content that should stay visible.
 
 The evidence is computed once for each episode, before any pruning. The sources of an atom are the earlier results, and
 the earlier messages of the model, that show it: words, and arguments of calls. An atom that the user or the system

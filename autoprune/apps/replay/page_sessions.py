@@ -46,7 +46,7 @@ class Conversation:
 
     @property
     def order(self) -> Mapping[str, tuple[float, ...]]:
-        """What the list can be sorted by; the lowest comes first. Dollars come before tokens."""
+        """The keys for sorting the list, lowest first. Dollars come before tokens."""
         paid, change = self.shape.dollars or 0.0, self.change
         return {
             "saving": (not paid, -change.saved if change else 0.0),
@@ -125,7 +125,7 @@ def _conversation(row: Conversation, number: int | None, ranks: Mapping[str, str
 
 
 def requests_text(shape: Shape) -> str:
-    """How many requests were replayed, and of how many if the conversation has more."""
+    """The number of replayed requests, and of all requests if the conversation has more."""
     return f"{shape.requests:,}" + (f" of {shape.all_requests:,}" if shape.all_requests > shape.requests else "")
 
 
@@ -137,7 +137,7 @@ def cost_text(row: Conversation) -> str:
 
 
 def saving_text(change: Change | None) -> str:
-    """What the strategy would have saved, in dollars or else in input tokens, with its share."""
+    """The saving of the strategy in dollars, or else in input tokens, with its share."""
     if change is None:
         return "–"
     sign = "−" if change.saved < 0 else ""

@@ -91,7 +91,7 @@ def legend(*items: tuple[str, str, str], name: str = "") -> Markup:
 
 
 def terms(known: Mapping[str, str]) -> Markup:
-    """What the words of a table mean."""
+    """The glossary of a table."""
     pairs = (element("div", element("dt", word), element("dd", meaning)) for word, meaning in known.items())
     return element("dl", *pairs, class_="terms")
 

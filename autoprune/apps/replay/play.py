@@ -130,7 +130,7 @@ class _VisibleEvidence:
 
     @property
     def protected(self) -> dict[ProtectedKind, tuple[int, int]]:
-        """How much protected content was whole in the prompts, and how much was not, by kind."""
+        """The tokens of protected content that was whole in the prompts, and of content that was not, by kind."""
         return {kind: (self._counts[kind, True], self._counts[kind, False]) for kind in ProtectedKind}
 
     def _has_source(self, need: Need) -> bool:

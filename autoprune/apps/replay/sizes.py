@@ -49,7 +49,7 @@ Row: TypeAlias = tuple[float, float, float, float]  # tokens of text, of output,
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """How much larger a recorded prompt is than the previous one, and the counted tokens of the messages between them.
+    """The growth of a recorded prompt over the previous one, and the counted tokens of the messages between them.
 
     `text` are the tokens of results and of the user's words, `answer` those of the model's messages. `output` is the
     number of the recorded output tokens; None if the log holds only a part of it, as older logs of Claude Code do.

@@ -187,7 +187,7 @@ class Change:
 
     @property
     def saved(self) -> float:
-        """What the strategy would have saved: in dollars if the cost is known, otherwise in input tokens."""
+        """The saving of the strategy: in dollars if the cost is known, otherwise in input tokens."""
         return (self.unpruned - self.pruned) * (self.paid / self.unpruned if self.paid else 1.0)
 
 

@@ -56,7 +56,7 @@ class Standing:
 
     @property
     def shortfall(self) -> float:
-        """How far the strategy is from both floors: the larger of its excess cost and its missing evidence, or 0."""
+        """The distance from both floors: the larger of the strategy's excess cost and its missing evidence, or 0."""
         return max(self.rereads.value - 1.0, FLOOR - self.row.least, 0.0)
 
     @property

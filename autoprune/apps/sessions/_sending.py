@@ -88,7 +88,7 @@ def stretch(api: str, recorded: Iterable[tuple[Object, Moment]]) -> Conversation
 
 @dataclass(frozen=True)
 class Wire:
-    """How messages are written for an API.
+    """Writes messages for an API.
 
     `clean` returns a message without empty and unsent parts, None if nothing is left. `check` describes the problem of
     a message, "" if there is none. `field` names the field that holds a message's blocks, None if the message itself is

@@ -23,7 +23,7 @@ LINKS = ("parentUuid", "logicalParentUuid", "leafUuid")  # fields of Claude Code
 
 @dataclass
 class Changes:
-    """What a copy changes: its `id`, the payloads of `cleared` results by call id, and the tokens that this `saved`.
+    """The changes of a copy: its `id`, the payloads of `cleared` results by call id, and the tokens that this `saved`.
 
     Filled while copying: `thoughts`, the blocks of thinking that are left out, and the agent's `version`.
     """
@@ -50,7 +50,7 @@ class Changes:
 
 
 class Usage(NamedTuple):
-    """How a record counts a prompt: the response, "" if a record holds all of it, and the path of the counts."""
+    """The count of a prompt in a record: the response, "" if a record holds all of it, and the path of the counts."""
 
     response: str
     path: tuple[str, ...]
@@ -58,7 +58,7 @@ class Usage(NamedTuple):
 
 @dataclass(frozen=True)
 class Editor:
-    """How the records of an agent are changed: `edit` returns None for a record that is left out.
+    """The changes of an agent's records: `edit` returns None for a record that is left out.
 
     `parts` are the counts of a prompt's tokens, in the order in which they are lowered, and `totals` those that hold
     them.
