@@ -44,7 +44,7 @@ from autoprune.planning.tool_inputs import ToolInputs
 from autoprune.planning.view import Candidate, View
 from autoprune.strategies import cache_aware, catalog, worth
 from autoprune.strategies.bills import Clearing, until
-from autoprune.strategies.catalog import FOLDING_ALONG
+from autoprune.strategies.catalog import RUN_STRATEGY
 from autoprune.strategies.finished_steps import line, old_inputs
 from autoprune.tokens import Count
 
@@ -164,18 +164,18 @@ FRONTIER = (
     ),
     *(Variant(f"threshold {each}", f"cache_aware(threshold={each})") for each in (2.6, 3.6)),
     Variant("results only", "cache_aware"),
-    Variant("autoprune run", FOLDING_ALONG),
+    Variant("autoprune run", RUN_STRATEGY),
     *(Variant(f"steps folded from age {each}", f"cache_aware(fold_steps={each})") for each in (5, 12, 20)),
-    Variant("steps count in the account", FOLDING_ALONG, {"CacheAwareState": Driving}),
-    Variant("patience falls from 8 to 2", FOLDING_ALONG, {"CacheAwareState": Falling}),
+    Variant("steps count in the account", RUN_STRATEGY, {"CacheAwareState": Driving}),
+    Variant("patience falls from 8 to 2", RUN_STRATEGY, {"CacheAwareState": Falling}),
     Variant(
         "old texts of edits go after 3 requests",
-        f"{FOLDING_ALONG[:-1]}, {EARLY})",
+        f"{RUN_STRATEGY[:-1]}, {EARLY})",
         {"old_inputs": early_inputs},
         options={"clear_tool_inputs": OldTexts},
     ),
-    Variant("lines of folded steps without names", FOLDING_ALONG, {"line": bare_line}),
-    Variant("lines of folded steps with 20 names", FOLDING_ALONG, {"line": long_line}),
+    Variant("lines of folded steps without names", RUN_STRATEGY, {"line": bare_line}),
+    Variant("lines of folded steps with 20 names", RUN_STRATEGY, {"line": long_line}),
     Variant("clairvoyant", "clairvoyant"),
 )
 SIZES = (("under 100k", 0, 100_000), ("100k to 300k", 100_000, 300_000), ("over 300k", 300_000, inf))

@@ -19,14 +19,14 @@ from pathlib import Path
 
 from autoprune.apps.replay.detail import detail
 from autoprune.apps.replay.episode import Episode
-from autoprune.apps.replay.policies import RUN
 from autoprune.apps.replay.rows import interval
 from autoprune.apps.replay.session import ReplayArgs, episodes, replay_episode
 from autoprune.apps.sessions.places import expand_names
 from autoprune.errors import AutopruneError
+from autoprune.strategies.catalog import RUN_STRATEGY
 from autoprune.tokens import exact
 
-ARGS = ReplayArgs((RUN,))
+ARGS = ReplayArgs((RUN_STRATEGY,))
 LINES, CHARACTERS, OBJECTS = 8, 200, 3  # of the smallest block; of the smallest array
 SHAPES = ("repeated blocks", "tables", "pictures")
 Row = tuple[str, float, dict[str, float]]  # project, bill, the saving by shape

@@ -36,7 +36,7 @@ from strict_provider.exchange import Request
 from strict_provider.server import Provider, serve
 
 from autoprune.economics import Prices, prices
-from autoprune.strategies.catalog import FOLDING_ALONG
+from autoprune.strategies.catalog import RUN_STRATEGY
 
 MEGABYTE = 1024  # in kilobytes
 PIECE = 8_000  # characters of a file
@@ -169,7 +169,7 @@ def main() -> None:
     """Run the session twice, and print the figures."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--safe-zone", help="the token budget; without it, what the model's window gives")
-    parser.add_argument("--strategy", default=FOLDING_ALONG)
+    parser.add_argument("--strategy", default=RUN_STRATEGY)
     parser.add_argument("--files", default="notes", choices=FILES, help="what the session reads")
     parser.add_argument("--model", default="claude-opus-5-5")
     parser.add_argument("--child", help=argparse.SUPPRESS)

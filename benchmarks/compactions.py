@@ -23,12 +23,12 @@ from autoprune.apps.replay.rows import MAIN
 from autoprune.apps.replay.session import FULL, open_recordings
 from autoprune.apps.sessions import Recording, places
 from autoprune.errors import AutopruneError
-from autoprune.strategies.catalog import FOLDING_ALONG
+from autoprune.strategies.catalog import RUN_STRATEGY
 from autoprune.tokens import exact
 
 TOKEN = 1e-6  # dollars, for models without a known price
 SHARE = 0.9  # of the size at which the agent compacts: the limit that `compact_at` sets
-STRATEGIES = (FOLDING_ALONG, "cache_aware", "low_water", f"{FOLDING_ALONG} without a limit")
+STRATEGIES = (RUN_STRATEGY, "cache_aware", "low_water", f"{RUN_STRATEGY} without a limit")
 
 
 @dataclass(frozen=True)

@@ -23,11 +23,11 @@ from autoprune.apps.replay.session import ReplayArgs
 from autoprune.apps.sessions.places import expand_names
 from autoprune.economics import Prices, prices
 from autoprune.settings import budget_tokens
-from autoprune.strategies.catalog import FOLDING_ALONG
+from autoprune.strategies.catalog import RUN_STRATEGY
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 RECORDED = FIXTURES / "sessions", FIXTURES / "demo.jsonl"
-GUARDED = FOLDING_ALONG
+GUARDED = RUN_STRATEGY
 STRATEGIES = (
     GUARDED,
     "cache_aware",

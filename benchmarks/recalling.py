@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from autoprune.apps.replay.atoms import GROUPS
 from autoprune.apps.replay.episode import Episode
 from autoprune.apps.replay.play import play
-from autoprune.apps.replay.policies import RUN, Policy
+from autoprune.apps.replay.policies import Policy
 from autoprune.apps.replay.rows import MAIN, interval
 from autoprune.apps.replay.session import ReplayArgs, episodes
 from autoprune.apps.sessions.places import expand_names
@@ -26,6 +26,7 @@ from autoprune.conversation.limited_archive import LimitedDirectory, search
 from autoprune.conversation.placeholders import content_id
 from autoprune.errors import ArchiveError, AutopruneError
 from autoprune.facts.calls import target
+from autoprune.strategies.catalog import RUN_STRATEGY
 from autoprune.tokens import exact
 
 FIRST = 3  # results of a search that a model reads
@@ -71,14 +72,14 @@ def of_file(path: str, name: str) -> Searches:
 
 
 def _episodes(path: str) -> Iterator[tuple[object, Episode]]:
-    return episodes(path, Path(path).read_bytes(), ReplayArgs((RUN,)))
+    return episodes(path, Path(path).read_bytes(), ReplayArgs((RUN_STRATEGY,)))
 
 
 def main() -> None:
     """Print the shares."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+")
-    parser.add_argument("--strategy", default=RUN)
+    parser.add_argument("--strategy", default=RUN_STRATEGY)
     given = parser.parse_args()
     files = [str(file) for file in expand_names(given.folders) if file.name != "index.json"]
     with ProcessPoolExecutor() as pool:

@@ -20,11 +20,12 @@ from typing import Any
 from autoprune.apps.replay.atoms import GROUPS
 from autoprune.apps.replay.episode import Episode
 from autoprune.apps.replay.play import Run, play
-from autoprune.apps.replay.policies import RUN, Policy
+from autoprune.apps.replay.policies import Policy
 from autoprune.apps.replay.rows import MAIN, interval
 from autoprune.apps.replay.session import ReplayArgs, episodes
 from autoprune.apps.sessions.places import expand_names
 from autoprune.errors import AutopruneError
+from autoprune.strategies.catalog import RUN_STRATEGY
 from autoprune.tokens import exact
 
 LEAST, NEXT = 20_000, 20  # tokens of the first prompt; requests
@@ -73,7 +74,7 @@ class Resumed:
 
 def resume(known: Episode, at: int, *, as_copy: bool) -> Resumed:
     """Resume a session at a request, behind autoprune or as a copy."""
-    strategy, new_pruner = Policy("cache_aware" if as_copy else RUN).for_episode(known, known.prices)
+    strategy, new_pruner = Policy("cache_aware" if as_copy else RUN_STRATEGY).for_episode(known, known.prices)
     run = play(known, lambda: Started(new_pruner(), known.requests[at], once=as_copy), strategy, count=exact())
     soon = range(at, min(at + NEXT, len(run.prompts)))
     costs = [tuple(_costs(known, run, request)) for request in soon]

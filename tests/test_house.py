@@ -31,7 +31,7 @@ MAY_SEE = {
     },
     "integrations": {"errors", "settings", "conversation", "wire", "planning", "pruners"},
     "apps.sessions": {"errors", "settings", "wire"},
-    "apps.policies": {"errors", "conversation", "wire"},
+    "apps.policies": {"errors", "settings", "conversation", "wire"},
     "apps.frontend": set(),
     "apps.replay": {
         *("errors", "settings", "tokens", "economics", "conversation", "wire", "facts", "planning", "strategies"),
@@ -50,7 +50,7 @@ STRANGERS = {
     "summarizers.driver",
     "apps.replay.corpus",
     "apps.proxy._application",
-    "apps.proxy._workers",
+    "apps.proxy._lanes",
     "apps.proxy._pruning",
 }
 # Who opens files besides the command line: in processes and on machines that it does not run on; for a caller.

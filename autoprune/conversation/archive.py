@@ -164,9 +164,7 @@ def recall(archive: ArchiveLike | None, id: str) -> str:
             "there is no archive to recall from: give the pruner archive=, such as the path of a folder"
         )
     if not isinstance(id, str) or not ID.fullmatch(id):
-        raise ArchiveError(
-            f"{id!r} is not a recall id: use the {DIGITS} digits after 'recall' in the placeholder"
-        )
+        raise ArchiveError(f"{id!r} is not a recall id: use the {DIGITS} digits after 'recall' in the placeholder")
     seen: set[str] = set()
     while True:
         stored = archive.get(id)  # the payload, or a pointer to the id of the whole payload

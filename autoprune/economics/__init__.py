@@ -24,7 +24,7 @@ from autoprune.economics._changes import (
     check_invoices,
     check_pauses,
 )
-from autoprune.economics._entries import Entry, amount
+from autoprune.economics._entries import Entry, amount, count_noun
 from autoprune.economics._ledger import Ledger, Reported
 from autoprune.economics._prices import (
     CACHE_LIFE,
@@ -32,6 +32,7 @@ from autoprune.economics._prices import (
     DEFAULT,
     HOUR,
     LISTS,
+    WARM,
     Prices,
     Tier,
     lifetime,
@@ -45,6 +46,7 @@ __all__ = [
     "DEFAULT",
     "HOUR",
     "LISTS",
+    "WARM",
     "Clock",
     "Entry",
     "Invoice",
@@ -60,6 +62,7 @@ __all__ = [
     "amount",
     "check_invoices",
     "check_pauses",
+    "count_noun",
     "lifetime",
     "model_prices",
     "prices",

@@ -139,12 +139,12 @@ class Total(Entry):
 
     def __str__(self) -> str:
         """Say what all prunes together saved or lost."""
-        return f"In {_count(self.requests, 'request')}, {self.summary()} in all."
+        return f"In {count_noun(self.requests, 'request')}, {self.summary()} in all."
 
     def summary(self, of: str = "") -> str:
         """Say how many prunes there were, of which ones, and what they saved or lost together."""
         did = "lost" if self.net < 0 else "saved"
-        return f"{_count(len(self.entries), 'prune')} {of}{did} {amount(abs(self.net), self.prices)}"
+        return f"{count_noun(len(self.entries), 'prune')} {of}{did} {amount(abs(self.net), self.prices)}"
 
     @property
     def lasting(self) -> int:
@@ -200,7 +200,7 @@ def table(total: Total, cold: Total, reconciled: str) -> str:
     """
     prices = total.prices
     if not total.entries:
-        sentences = [f"Nothing was pruned in {_count(total.requests, 'request')}.", reconciled]
+        sentences = [f"Nothing was pruned in {count_noun(total.requests, 'request')}.", reconciled]
         return "\n".join(fill(each, WIDTH) for each in sentences if each)
     columns = dict(COLUMNS)
     if total.thinking:
@@ -239,8 +239,9 @@ def _losses(total: Total) -> Iterator[str]:
         yield f"So did {len(others):,} more, {lost} together: at request{'s' if others[1:] else ''} {numbers}."
 
 
-def _count(number: int, noun: str) -> str:
-    return f"1 {noun}" if number == 1 else f"{number:,} {noun}s"
+def count_noun(number: int, noun: str) -> str:
+    """Format a number with its noun, such as "1 file" or "1,200 files"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _describe(prices: Prices) -> str:

@@ -24,7 +24,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from autoprune.economics._changes import Change, Previous, Pruned, Sent, TextRatio, check_pauses, find_change
-from autoprune.economics._entries import Entry, Total, sum_up, table
+from autoprune.economics._entries import Entry, Total, count_noun, sum_up, table
 from autoprune.economics._prices import CACHE_LIFE, CALL_TOKENS, Prices, Tier
 from autoprune.economics._prices import prices as prices_of
 from autoprune.errors import SettingsError, is_number, require_keys
@@ -319,5 +319,5 @@ def _reconcile(reported: tuple[Reported, ...], unused: tuple[Reported, ...], rat
 
 
 def _usage_sums(found: tuple[Reported, ...]) -> str:
-    requests = f"{len(found):,} request{'s' if len(found) > 1 else ''}"
+    requests = count_noun(len(found), "request")
     return f"For {requests} the provider reported {sum(each.prompt for each in found):,} prompt tokens,"

@@ -1,7 +1,7 @@
 """Rules on what stays: results that a strategy may not clear, messages that are never folded. Edits nothing."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from fnmatch import fnmatchcase
 from typing import ClassVar, TypeAlias
 
@@ -82,12 +82,14 @@ class Protections:
 
     def check(self) -> None:
         """Raise SettingsError for a parameter that cannot be used."""
-        for name in ("last_results", "last_tokens", "minimum_tokens"):
-            check_number(name, getattr(self, name), 0)
-        for name in ("failed", "instruction_files", "user_answers"):
-            check_flag(name, getattr(self, name))
-        for name in ("tools", "paths", "answer_tools"):
-            check_texts(name, getattr(self, name), "names or globs")
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if isinstance(each.default, bool):
+                check_flag(each.name, value)
+            elif isinstance(each.default, int):
+                check_number(each.name, value, 0)
+            elif isinstance(each.default, tuple):
+                check_texts(each.name, value, "names or globs")
         check_pinned(self.pinned)
 
     @property

@@ -7,6 +7,7 @@ the arguments, an AUTOPRUNE_* variable or the default. A function with the name 
 from autoprune.settings._values import (
     SAFE_ZONE_TOKENS,
     SETTINGS,
+    UNKNOWN_WINDOW,
     UNKNOWN_ZONE,
     VARIABLES,
     Args,
@@ -42,6 +43,7 @@ from autoprune.settings.plugins import load_plugin, plugin_names
 __all__ = [
     "SAFE_ZONE_TOKENS",
     "SETTINGS",
+    "UNKNOWN_WINDOW",
     "UNKNOWN_ZONE",
     "VARIABLES",
     "Args",

@@ -156,6 +156,7 @@ UNITS = {"": 1, "k": 1024, "m": 1024 * 1024}
 REPLY_RESERVE, LARGEST_RESERVE = 20_000, 0.2  # the second is a share of the window
 BELOW_COMPACTION = 0.9  # of the point where the client compacts: the largest safe zone
 UNKNOWN_ZONE = 100_000  # tokens: the default safe zone if the window is not known
+UNKNOWN_WINDOW = 200_000  # tokens: taken for the window of an unknown model
 LARGEST = 10**12  # tokens, far above any context window
 LONGEST_TEXT = 40  # characters of a budget, so that a product of many factors is not computed
 DURATION = re.compile(r"(\d+(?:\.\d+)?) ?([smh]?)")

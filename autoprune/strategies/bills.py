@@ -34,12 +34,11 @@ from typing import TypeAlias
 
 from autoprune.conversation.edits import Fold
 from autoprune.conversation.transcript import Speaker
-from autoprune.economics import Invoice, Prices, TextRatio
+from autoprune.economics import WARM, Invoice, Prices, TextRatio, count_noun
 from autoprune.planning.view import Candidate, View
 
 # Tokens. Source: Anthropic's and Google's documentation of prompt caching; the largest minimum of any model.
 LEAST_CACHED = 4_096
-HIT = 0.5  # share of the expected tokens that must be read from the cache: blocks and counts are not exact
 TIER_MARGIN = 0.03  # share by which the estimated size of a prompt may be wrong
 
 
@@ -166,7 +165,7 @@ class Bills:
         saved = self._share * self._saved
         whole = self._tokens + round(self._share * self._cut.saves + saved)
         held = read + saved if read else 0.0
-        if self._cut.saves and (read >= HIT * self._held if self._held else read or not self._is_cold):
+        if self._cut.saves and (read >= WARM * self._held if self._held else read or not self._is_cold):
             held = max(held, whole - self._new)
         written = min(1.0, invoice.written / unread)
         unpruned, pruned = (
@@ -192,7 +191,7 @@ def total(clearing: Clearing) -> int:
 
 def results_text(clearing: Clearing) -> str:
     """Return the number of cleared results and the tokens saved, as text."""
-    return f"{len(clearing):,} result{'s' if len(clearing) > 1 else ''} cleared, {total(clearing):,} tokens saved"
+    return f"{count_noun(len(clearing), 'result')} cleared, {total(clearing):,} tokens saved"
 
 
 def cut_of(clearing: Clearing) -> Cut:

@@ -42,7 +42,7 @@ FOLDING = {  # for ConversationPruner, imported when they are used; the default 
     "snapshot": "presets:snapshot",
 }
 STRATEGIES = {**CLEARING, **FOLDING}
-FOLDING_ALONG = "cache_aware(fold_steps=10)"  # for callers that pass the whole history with its pauses
+RUN_STRATEGY = "cache_aware(fold_steps=10)"  # of `run` and `proxy`, which know the whole history with its pauses
 RECOMMENDED = "cache_aware"  # the literal rule breaks the provider's prompt cache at almost every request
 # Options of strategies: values with their own parameters. In a text they are written as a dict.
 OPTIONS = {"protect": Protections, "clamp": Clamp, "clear_tool_inputs": ToolInputs, "retain": Retention}

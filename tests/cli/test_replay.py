@@ -31,10 +31,10 @@ from autoprune.apps.cli.replaying import find_files, replay_all, run_line, skipp
 from autoprune.apps.replay import ReplayArgs, SessionFigures, request_table
 from autoprune.apps.replay.corpus import Processes, Task, cores, details_of_files, one_by_one, replay_files
 from autoprune.apps.replay.episode_figures import OWN
-from autoprune.apps.replay.policies import RUN
 from autoprune.apps.replay.session import overview
 from autoprune.apps.replay.verdict import standings
 from autoprune.errors import SessionError
+from autoprune.strategies.catalog import RUN_STRATEGY
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 STRATEGIES = ("none", "low_water", "window", "clairvoyant")
@@ -427,7 +427,7 @@ def test_without_pyarrow_a_replay_fails_before_it_begins(monkeypatch: pytest.Mon
 )
 def test_a_replay_ends_with_what_to_do(path: str, said: list[str], tmp_path: Path):
     page = tmp_path / "report.html"
-    options = ("--strategy", RUN, "--cache-life", "5m", "--jobs", "2", "--html", str(page))
+    options = ("--strategy", RUN_STRATEGY, "--cache-life", "5m", "--jobs", "2", "--html", str(page))
     done = run_text("replay", path, *options, folder=FIXTURES.parent)
     lines, text = (re.sub(r"(0\.\d)\d+", r"\1", each) for each in (done.stdout, page.read_text(encoding="utf-8")))
     assert lines.splitlines()[-5:] == [*said, f"    autoprune tune {path} --cache-life 5m"]
@@ -435,7 +435,7 @@ def test_a_replay_ends_with_what_to_do(path: str, said: list[str], tmp_path: Pat
 
 
 def test_a_setting_is_run_with_the_assistant_of_the_sessions():
-    assert [run_line(RUN), run_line("low_water @ 60k", 50_000, ["mine", "codex"])] == [
+    assert [run_line(RUN_STRATEGY), run_line("low_water @ 60k", 50_000, ["mine", "codex"])] == [
         "autoprune run claude",
         "autoprune run --strategy low_water --safe-zone 60k codex",
     ]

@@ -17,10 +17,9 @@ import pytest
 from proxy.conftest import body, eventually
 from raw_upstream import always, answer, serving
 
-from autoprune.apps.proxy import Running, Settings, _workers
-from autoprune.apps.proxy._lanes import LOST, Lanes, conversation_key
+from autoprune.apps.proxy import Running, Settings, _lanes
+from autoprune.apps.proxy._lanes import LOST, Lanes, Worker, conversation_key
 from autoprune.apps.proxy._pruning import WARMING, Job, Work
-from autoprune.apps.proxy._workers import Worker
 from autoprune.tokens import ExactCounter
 
 ProxyTo = Callable[..., Running]
@@ -112,7 +111,7 @@ def test_a_worker_that_takes_too_long_is_killed(monkeypatch: pytest.MonkeyPatch)
     assert isinstance(worker, Worker)
     worker.warm()
     stuck = pid_of(worker)
-    monkeypatch.setattr(_workers, "PATIENCE", 0.1)
+    monkeypatch.setattr(_lanes, "PATIENCE", 0.1)
     assert asyncio.run(lanes.prune(job(4_000))) == (0, LOST)
     assert not is_alive(stuck)
     lanes.close()
@@ -120,7 +119,7 @@ def test_a_worker_that_takes_too_long_is_killed(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.full
 def test_without_a_fork_server_workers_are_spawned(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(_workers.multiprocessing, "get_all_start_methods", lambda: ["spawn"])
+    monkeypatch.setattr(_lanes.multiprocessing, "get_all_start_methods", lambda: ["spawn"])
     worker = Worker(Settings(safe_zone="2k"))
     try:
         assert worker.call(Work.prune, job(9)).body == Work(Settings(safe_zone="2k")).prune(job(9)).body
@@ -140,7 +139,7 @@ def test_workers_and_the_fork_server_end_when_the_proxy_is_killed():
     program = """if True:
         import time
         from autoprune.apps.proxy import Settings
-        from autoprune.apps.proxy._workers import Worker
+        from autoprune.apps.proxy._lanes import Worker
         worker = Worker(Settings())
         worker.warm()
         print(worker._process.pid, flush=True)

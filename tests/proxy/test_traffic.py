@@ -46,7 +46,7 @@ def went_through(sessions: Sessions, name: str, requests: int = 1, *, model: str
     """Enter requests of a conversation, each of which cleared 50 of 100 tokens in 20 ms."""
     job, outcome = Job("/v1/chat/completions", {}, b"", "", 0.0), Outcome(conversation=name, seconds=0.02)
     for _ in range(requests):
-        sessions.match(outcome, job, client).enter_request(replace(account(), model=model), outcome, job.at)
+        sessions.find(outcome, job, client).enter_request(replace(account(), model=model), outcome, job.at)
 
 
 def test_dropped_conversations_stay_in_the_sums():
@@ -64,7 +64,7 @@ def test_dropped_conversations_stay_in_the_sums():
 def test_compactions_that_did_not_happen_are_counted(compact_at: int | None, avoided: int):
     """The conversation would have had 100 tokens, and has 50."""
     sessions, job = Sessions(), Job("/v1/chat/completions", {}, b"", "", 0.0)
-    sessions.match(OUTCOME, job, "mini/1").enter_request(replace(account(), compact_at=compact_at), OUTCOME, 0.0)
+    sessions.find(OUTCOME, job, "mini/1").enter_request(replace(account(), compact_at=compact_at), OUTCOME, 0.0)
     (session,) = sessions
     shown = session_json(session, in_full=False)
     assert (shown["compactions_avoided"], shown["compact_at"]) == (avoided, compact_at)
@@ -86,7 +86,7 @@ def test_cleared_results_have_the_number_of_the_request_that_cleared_them():
 
 def test_a_conversation_without_an_accounted_request_is_not_listed():
     sessions = Sessions()
-    sessions.match(Outcome(conversation="new"), Job("/", {}, b"", "", 0.0), "mini/1")
+    sessions.find(Outcome(conversation="new"), Job("/", {}, b"", "", 0.0), "mini/1")
     assert (list(sessions), sessions.sums_by_label()) == ([], {})
 
 
@@ -113,7 +113,7 @@ def test_the_usage_of_an_answer_enters_the_ledger_once():
 @pytest.mark.parametrize("tokens", [5_000_000, 2_000])
 def test_a_usage_that_cannot_be_true_is_noted_once_and_not_used(tokens: int):
     sessions, large = Sessions(), [("digest", 20_000)]
-    session = sessions.match(OUTCOME, Job("/v1/messages", {}, b"", "", 0.0), "mini/1")
+    session = sessions.find(OUTCOME, Job("/v1/messages", {}, b"", "", 0.0), "mini/1")
     for at in range(3):
         session.enter_request(account(last=large), OUTCOME, float(at))
         session.usage = {"input_tokens": tokens}

@@ -12,10 +12,10 @@ from tables import each_row
 
 from autoprune.apps.replay import FED_BACK, ReplayArgs
 from autoprune.apps.replay.corpus import Processes, key, replay_files, why_skipped, without_curves
-from autoprune.apps.replay.policies import RUN
 from autoprune.apps.replay.session import TOO_SHORT, overview
 from autoprune.apps.replay.verdict import overview_rows
 from autoprune.economics import LISTS, prices
+from autoprune.strategies.catalog import RUN_STRATEGY
 
 ARGS = ReplayArgs(("none", "low_water"), safe_zone=5_000)
 TRAP = """
@@ -77,7 +77,7 @@ def test_the_outcomes_of_trials_stand_beside_their_bills(tmp_path: Path):
         paths += write_sessions(agent, "trajectory")
         result = {"verifier_result": {"rewards": {"reward": reward}}}
         (agent.parent / "result.json").write_text(json.dumps(result), encoding="utf-8")
-    args = replace(ARGS, strategies=("none", RUN))
+    args = replace(ARGS, strategies=("none", RUN_STRATEGY))
     found = [each for _, each in replay_files([*paths, *write_sessions(tmp_path, "other")], args)]
     (said,) = (value for name, value in overview_rows(overview(found)) if name == "outcomes")
     shares = [row.bills["own"].with_rereads for row in found[0].figures]

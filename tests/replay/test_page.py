@@ -16,8 +16,8 @@ from replayed import MARKUP, SECRET, Replayed, hostile, recorded
 from autoprune.apps.frontend import bundle
 from autoprune.apps.replay import SessionFigures
 from autoprune.apps.replay.page import page
-from autoprune.apps.replay.policies import RUN
 from autoprune.apps.replay.verdict import RUN_COMMAND, run_command
+from autoprune.strategies.catalog import RUN_STRATEGY
 
 BROKEN = Replayed((SessionFigures("logs/broken.json", error="logs/broken.json: it is no JSON"),), ())
 
@@ -179,7 +179,9 @@ def test_the_answer_names_the_command_that_has_the_safe_zone_of_the_replay():
     found = [
         replace(
             each,
-            figures=tuple(replace(row, strategy=RUN) if row.strategy == "low_water" else row for row in each.figures),
+            figures=tuple(
+                replace(row, strategy=RUN_STRATEGY) if row.strategy == "low_water" else row for row in each.figures
+            ),
         )
         for each in replay.found
     ]

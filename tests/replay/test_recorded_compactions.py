@@ -10,9 +10,9 @@ from autoprune.apps.replay import ReplayArgs, replay_session
 from autoprune.apps.replay.compaction_costs import Compaction, CompactionSum, sum_compactions
 from autoprune.apps.replay.episode_figures import OWN
 from autoprune.apps.replay.page import page
-from autoprune.apps.replay.policies import RUN
+from autoprune.strategies.catalog import RUN_STRATEGY
 
-ARGS = ReplayArgs(("none", RUN))
+ARGS = ReplayArgs(("none", RUN_STRATEGY))
 MODEL = "claude-sonnet-4-5"  # a token that is read costs 0.1, written 1.25; $3 for a million input tokens
 FIRST, GROWTH, LAST = 3_000, 1_000, 26_000  # tokens: the first prompt, each request, and 24 requests later
 COLD, SHARED = 5_000, 2_000  # tokens of the prompt after a compaction: written, and read

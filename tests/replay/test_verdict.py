@@ -8,9 +8,9 @@ from tables import each_row
 from autoprune.apps.replay import Figures, Kept
 from autoprune.apps.replay.atoms import Group
 from autoprune.apps.replay.episode_figures import Bill
-from autoprune.apps.replay.policies import RUN
 from autoprune.apps.replay.rows import FEW_ATOMS, Interval, interval, rounded
 from autoprune.apps.replay.verdict import Standing, advice, run_command, standings
+from autoprune.strategies.catalog import RUN_STRATEGY
 
 Outcome = tuple[float, float, int]  # a bill, the same with re-reads, and how many of 100 atoms are kept
 
@@ -160,7 +160,7 @@ def test_a_bill_that_may_be_lower_by_chance_is_not_called_dearer():
 
 
 def test_advice_names_the_command_with_the_safe_zone_of_the_replay():
-    found = figures({RUN: (0.7, 0.75, 97)}, 10)
+    found = figures({RUN_STRATEGY: (0.7, 0.75, 97)}, 10)
     assert ", as `autoprune run` does: " in advice(standings(found, "p", run_command(None)))
     assert ", as `autoprune run --safe-zone 20480` does: " in advice(standings(found, "p", run_command(20_480)))
 

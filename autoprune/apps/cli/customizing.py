@@ -30,7 +30,7 @@ from autoprune.settings import (
     variables,
 )
 from autoprune.settings.plugins import plugin_names
-from autoprune.strategies.catalog import FOLDING_ALONG, GROUP, RECOMMENDED
+from autoprune.strategies.catalog import GROUP, RECOMMENDED, RUN_STRATEGY
 
 STRATEGIES_EXAMPLES = options.examples("strategies", "prune session.jsonl --strategy 'keep_last(n=20)'")
 SETTINGS_EXAMPLES = options.examples("settings", "settings --json")
@@ -56,7 +56,7 @@ UNSET = {
 }
 UNSET_LIVE = {
     "safe_zone": "the window less the reply, or 0.9 of where the client compacts",
-    "strategy": FOLDING_ALONG,
+    "strategy": RUN_STRATEGY,
     "cache_ttl": "what each request asks for",
     "thinking_policy": "by the model",
 }

@@ -20,7 +20,7 @@ from autoprune.apps.cli.recalling import own_archive, own_memory
 from autoprune.conversation.limited_archive import DAYS, MOST_BYTES
 from autoprune.errors import SettingsError, how_to_install
 from autoprune.settings import UNKNOWN_ZONE, VARIABLES
-from autoprune.strategies.catalog import FOLDING_ALONG, RECOMMENDED
+from autoprune.strategies.catalog import RECOMMENDED, RUN_STRATEGY
 
 if TYPE_CHECKING:
     from autoprune.apps.proxy import Running, Settings
@@ -104,7 +104,7 @@ def run_proxy(
     context: typer.Context,
     upstream: Upstream = None,
     safe_zone: SafeZone = None,
-    strategy: Strategy = FOLDING_ALONG,
+    strategy: Strategy = RUN_STRATEGY,
     tier: Tier = None,
     holdout: Holdout = 0.0,
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="The address to listen on.")] = "127.0.0.1",
@@ -174,11 +174,11 @@ def with_tier(strategy: str, tier: TierRule | None) -> str:
     """Return the text of a strategy with a rule for price tiers. Raises SettingsError if it has parameters already."""
     if tier is None:
         return strategy
-    if strategy not in (FOLDING_ALONG, RECOMMENDED):
+    if strategy not in (RUN_STRATEGY, RECOMMENDED):
         raise SettingsError(
             f"--tier {tier} is for cache_aware alone: write --strategy \"cache_aware(tier='{tier}', …)\""
         )
-    return f"{strategy[:-1]}, tier='{tier}')" if strategy == FOLDING_ALONG else f"cache_aware(tier='{tier}')"
+    return f"{strategy[:-1]}, tier='{tier}')" if strategy == RUN_STRATEGY else f"cache_aware(tier='{tier}')"
 
 
 def base_addresses(environ: Mapping[str, str], port: int) -> dict[str, str]:

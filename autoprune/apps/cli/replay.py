@@ -35,7 +35,7 @@ from autoprune.apps.replay.detail import SessionDetail
 from autoprune.apps.replay.episode_figures import OWN
 from autoprune.apps.replay.evidence import PROTECTED_NAMES
 from autoprune.apps.replay.page import page
-from autoprune.apps.replay.policies import BUILT_IN, RUN, Policy
+from autoprune.apps.replay.policies import BUILT_IN, Policy
 from autoprune.apps.replay.rows import FEW_ATOMS, MAIN, Interval, rounded
 from autoprune.apps.replay.session import FED_BACK, FULL, Overview, ReplayArgs, SessionFigures, overview
 from autoprune.apps.replay.spending import Outlook, outlook, read_spending, sum_spending
@@ -44,7 +44,6 @@ from autoprune.apps.replay.verdict import (
     NONE,
     Standing,
     advice,
-    count_noun,
     overview_rows,
     recommended,
     round_tokens,
@@ -52,10 +51,11 @@ from autoprune.apps.replay.verdict import (
     standings,
     strategy_label,
 )
-from autoprune.economics import Prices
+from autoprune.economics import Prices, count_noun
 from autoprune.errors import SettingsError
 from autoprune.pruners.report.drawing import printable
 from autoprune.settings import budget_tokens, duration
+from autoprune.strategies.catalog import RUN_STRATEGY
 
 EXAMPLES = options.examples(
     "replay",
@@ -107,7 +107,7 @@ def replay_sessions(
         typer.Option(
             metavar="STRATEGY",
             help="Compare this strategy with no pruning; may be repeated. 'low_water @ 60k' sets its safe zone. "
-            f"Default: {RUN}, and with a path {', '.join(each for each in BUILT_IN if each != RUN)} too.",
+            f"Default: {RUN_STRATEGY}; with a path {', '.join(BUILT_IN)}.",
         ),
     ] = None,
     model: replaying.Model = None,
@@ -167,7 +167,7 @@ def replay_sessions(
         raise SettingsError(f"there is no style {style!r}; there are {', '.join(STYLES)}")
     # Without paths the question is what `autoprune run` would have saved, and a comparison would take minutes.
     compares = bool(paths or strategy)
-    strategies = tuple(dict.fromkeys((NONE, *strategy))) if strategy else BUILT_IN if paths else (NONE, RUN)
+    strategies = tuple(dict.fromkeys((NONE, *strategy))) if strategy else BUILT_IN if paths else (NONE, RUN_STRATEGY)
     for name in strategies:
         Policy(name)  # raises for an unknown strategy
     zone = budget_tokens(safe_zone, model=model) if safe_zone is not None else None
@@ -193,7 +193,7 @@ def replay_sessions(
     rows = [row for each in sessions for row in each.figures]
     ranking = {each: standings(rows, str(each), run_command(zone)) for each in args.prices} if rows else {}
     whole = overview(sessions)
-    likely = outlook(sessions, RUN, str(args.prices[0]), sum(each.dollars for each in sums))
+    likely = outlook(sessions, RUN_STRATEGY, str(args.prices[0]), sum(each.dollars for each in sums))
     given = {"--model": model, "--prices": price and price[0], "--cache-life": cache_life, "--reader": reader}
     tune, prevented = _tune_line(paths or (), given), _compactions(sessions).prevented
     steps = _next_steps(ranking[args.prices[0]], args, whole, prevented, tune) if rows else []
@@ -302,7 +302,7 @@ def _next_steps(
     if best is None:
         leave = "Leave it as it is, since no strategy here is shown to be cheaper and keeps what is needed", ""
         if prevented:
-            run = replaying.run_line(RUN, args.safe_zone, whole.agents)
+            run = replaying.run_line(RUN_STRATEGY, args.safe_zone, whole.agents)
             leave = f"Prune, if you want to avoid compactions ({prevented:,} would not have happened)", run
         return [leave, ("Look for a cheaper setting", tune)]
     lines = [replaying.run_line(best.row.strategy, args.safe_zone, [agent]) for agent in whole.agents]

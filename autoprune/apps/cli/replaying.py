@@ -28,16 +28,17 @@ from autoprune.apps.replay.corpus import (
 )
 from autoprune.apps.replay.detail import SessionDetail, most_expensive
 from autoprune.apps.replay.episode_figures import OWN
-from autoprune.apps.replay.policies import AT, RUN, Policy
+from autoprune.apps.replay.policies import AT, Policy
 from autoprune.apps.replay.session import TOO_SHORT, Overview, ReplayArgs, SessionFigures
 from autoprune.apps.replay.sizes import UNKNOWN_HEAD
 from autoprune.apps.replay.tuning import strategy_name
-from autoprune.apps.replay.verdict import NONE, RUN_COMMAND, count_noun
+from autoprune.apps.replay.verdict import NONE, RUN_COMMAND
 from autoprune.apps.sessions import READABLE, Reader, places, plugin_readers
-from autoprune.economics import DEFAULT, Prices, prices
+from autoprune.economics import DEFAULT, Prices, count_noun, prices
 from autoprune.errors import SessionError, SettingsError, near_or_all
 from autoprune.pruners.report.drawing import printable
 from autoprune.settings import UNKNOWN_ZONE
+from autoprune.strategies.catalog import RUN_STRATEGY
 
 T = TypeVar("T")
 ENDINGS = ", ".join(f"*{ending}" for ending in places.ENDINGS)
@@ -243,7 +244,7 @@ def assumptions(whole: Overview, args: ReplayArgs) -> Iterator[str]:
             "then you do not pay these dollars, but their tokens fill your limits, and pruning saves after pauses of "
             "more than an hour"
         )
-    compares = args.strategies != (NONE, RUN)
+    compares = args.strategies != (NONE, RUN_STRATEGY)
     if compares and args.safe_zone is None and any(AT not in name for name in args.strategies if name != NONE):
         default = f"the model's window without room for the reply, or {UNKNOWN_ZONE:,} tokens if that is not known"
         yield f"the limit is that of `autoprune run` where no compaction is near: {default}"
@@ -255,7 +256,7 @@ def run_line(strategy: str, safe_zone: int | None = None, agents: Iterable[str] 
     """The command that runs an assistant with a replayed strategy: the first of these agents, else Claude Code."""
     policy = Policy(strategy)
     name, zone = strategy_name(policy), policy.zone or safe_zone
-    chosen = "" if name == RUN else f" --strategy {shlex.quote(name)}"
+    chosen = "" if name == RUN_STRATEGY else f" --strategy {shlex.quote(name)}"
     program = next((PROGRAMS[each] for each in agents if each in PROGRAMS), "claude")
     return f"{RUN_COMMAND}{chosen}{f' --safe-zone {zone}' if zone else ''} {program}"
 

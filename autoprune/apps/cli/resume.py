@@ -35,7 +35,6 @@ from autoprune.apps.cli.run import find_program, path_variable, wait_for
 from autoprune.apps.clients import Client, find_client
 from autoprune.apps.replay.atoms import GROUPS
 from autoprune.apps.replay.episode import episode
-from autoprune.apps.replay.policies import RUN
 from autoprune.apps.replay.rows import MAIN
 from autoprune.apps.replay.titles import title_of
 from autoprune.apps.sessions import Changes, Recording, decode, dump, recordings, slim_copy
@@ -46,6 +45,7 @@ from autoprune.facts.calls import target
 from autoprune.facts.plain_text import one_line
 from autoprune.pruners.report.drawing import printable
 from autoprune.pruners.result import Result
+from autoprune.strategies.catalog import RUN_STRATEGY
 from autoprune.tokens import exact
 
 EXAMPLES = options.examples("resume", "resume claude --dry-run", "resume codex --print")
@@ -168,7 +168,7 @@ def _describe(file: Path, name: str) -> str:
     if (read := read_stretches(file)) is None:
         return ""
     stretches, age = read
-    title, costs = title_of(str(file), stretches), first_costs(stretches[-1], age, RUN)
+    title, costs = title_of(str(file), stretches), first_costs(stretches[-1], age, RUN_STRATEGY)
     cost = [f"    first request about ${costs[0]:,.2f}, without pruning ${costs[1]:,.2f}"] if costs else []
     place = stretches[-1].folder
     folder = f"cd {shlex.quote(place)} && " if place else ""

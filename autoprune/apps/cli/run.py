@@ -36,16 +36,15 @@ from autoprune.apps.cli.recalling import own_archive, own_memory
 from autoprune.apps.cli.resumed import describe_cost, find_resumed, session_files, session_times
 from autoprune.apps.clients import CLIENTS, Client, Route, User, find_client
 from autoprune.apps.clients.compactions import rule_of
-from autoprune.economics import amount, lifetime, model_prices
+from autoprune.economics import amount, count_noun, lifetime, model_prices
 from autoprune.errors import ClientError, SettingsError
-from autoprune.settings import VARIABLES, window_of
-from autoprune.strategies.catalog import FOLDING_ALONG
+from autoprune.settings import UNKNOWN_WINDOW, VARIABLES, window_of
+from autoprune.strategies.catalog import RUN_STRATEGY
 
 if TYPE_CHECKING:
     from autoprune.apps.proxy import Running, Session, Settings
 
 EXAMPLES = options.examples("run claude", "run codex exec 'Fix the tests.'", "run --print opencode")
-USUAL_WINDOW = 200_000  # tokens
 NO_REQUEST = frozenset(("--version", "-v", "-V", "--help", "-h"))  # first arguments that make a client ask no model
 NOT_FOUND, BY_SIGNAL = 127, 128  # exit codes, as a shell reports them
 PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy")
@@ -106,7 +105,7 @@ def run_assistant(
     arguments: Arguments = None,
     upstream: Upstream = None,
     safe_zone: SafeZone = None,
-    strategy: Strategy = FOLDING_ALONG,
+    strategy: Strategy = RUN_STRATEGY,
     tier: Tier = None,
     holdout: Holdout = 0.0,
     no_archive: Annotated[
@@ -186,7 +185,7 @@ def summarize_traffic(proxy: "Running") -> Iterator[str]:
         if session.usage_note and (at or not total.removed):  # else it is in the ledger
             yield f"autoprune: {session.usage_note}"
     if others := len(known) - len(main):
-        yield f"autoprune: {others} side question{'s' if others > 1 else ''} besides"
+        yield f"autoprune: {count_noun(others, 'side question')} besides"
 
 
 def warn_of_limit(safe_zone: str | None, user: User) -> str:
@@ -219,7 +218,7 @@ def describe_session(session: "Session") -> str:
     last = session.points[-1]
     size = f"the last prompt {last.after:,} tokens, {last.before:,} without pruning"
     zone = f"safe zone {session.safe_zone:,}"
-    requests = f"{session.requests} request{'s' if session.requests > 1 else ''}"
+    requests = count_noun(session.requests, "request")
     life = lifetime(session.ledger.prices.life)
     cache = f", its cache lives {life}, {session.life_from}" if session.life_from else ""
     held_out = ", held out: forwarded unpruned" if session.arm == "unpruned" else ""
@@ -235,11 +234,11 @@ def explain_silence(client: Client, proxy: "Running", code: int) -> str:
     if not traffic.requests:
         return f"no request came through the proxy, {bypassed}"
     if not sessions:
-        came = f"{traffic.requests} request{'s' if traffic.requests > 1 else ''} came through the proxy"
-        unreadable = f"{came}, and none was a conversation that autoprune can read"
+        came = count_noun(traffic.requests, "request")
+        unreadable = f"{came} came through the proxy, and none was a conversation that autoprune can read"
         return f"{unreadable}: {traffic.why}" if traffic.why else f"{unreadable}, {bypassed}"
     if all(session.requests == session.failed for session in sessions):
-        requests = f"{traffic.failed} request{'s' if traffic.failed > 1 else ''}"
+        requests = count_noun(traffic.failed, "request")
         return f"the upstream answered none of {requests}: is its address right, and the network up?"
     return ""
 
@@ -271,7 +270,7 @@ def describe_by_hand(
 def describe_compaction(client: Client, user: User) -> str:
     """Say when a client compacts by itself, for the model that its arguments name, else for the usual window."""
     model = user.option("-m", "--model")
-    return rule_of(client.name, user).sentence(client.title, window_of(model) or USUAL_WINDOW, model)
+    return rule_of(client.name, user).sentence(client.title, window_of(model) or UNKNOWN_WINDOW, model)
 
 
 def describe_route(client: Client, route: Route, proxy: str = UNKNOWN_PROXY) -> Iterator[str]:

@@ -19,9 +19,8 @@ from autoprune.apps.cli.ledgers import LedgerFile, Unread, ledger_folder, read_l
 from autoprune.apps.replay.compaction_costs import CompactionSum
 from autoprune.apps.replay.spending import ProjectSpending, Spending
 from autoprune.apps.replay.titles import Title
-from autoprune.apps.replay.verdict import count_noun
 from autoprune.apps.sessions import LARGEST_PROMPT
-from autoprune.economics import Ledger, lifetime
+from autoprune.economics import Ledger, count_noun, lifetime
 from autoprune.facts.plain_text import one_line
 from autoprune.pruners.report.drawing import printable, table_of
 

@@ -15,7 +15,8 @@ from autoprune.apps.replay.policies import Policy
 from autoprune.apps.replay.rows import FEW_ATOMS, MAIN, Row
 from autoprune.apps.replay.session import ReplayArgs, overview
 from autoprune.apps.replay.tuning import FLOOR, FOLDS, GRID, Tuning, tune
-from autoprune.apps.replay.verdict import NONE, count_noun
+from autoprune.apps.replay.verdict import NONE
+from autoprune.economics import count_noun
 from autoprune.errors import SettingsError
 from autoprune.pruners.report.drawing import table_of
 from autoprune.settings import duration

@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from autoprune.conversation.transcript import Entry, Part, ToolCall, ToolResult
-
-NO_ROOM = 200_000  # tokens: the context window of sessions whose model is unknown
+from autoprune.settings import UNKNOWN_WINDOW
 
 
 @dataclass(frozen=True)
@@ -26,7 +25,7 @@ class RequestView:
     calls: Sequence[ToolCall] = field(repr=False)
     head: int = 0
     last_prompt: int = 0
-    window: int = NO_ROOM
+    window: int = UNKNOWN_WINDOW
     pause: float = 0.0
 
     @property

@@ -6,11 +6,12 @@ from traceback import extract_tb
 from types import SimpleNamespace
 from typing import Any
 
-from autoprune.apps.policies._policy import NO_ROOM, Changes, ContextPolicy, RequestView
+from autoprune.apps.policies._policy import Changes, ContextPolicy, RequestView
 from autoprune.conversation.edits import Reason, Replace, rewrite
 from autoprune.conversation.messages import fields_of
 from autoprune.conversation.transcript import Part, ToolCall, Transcript
 from autoprune.errors import SettingsError
+from autoprune.settings import UNKNOWN_WINDOW
 from autoprune.wire import SHIPPED, dominant_format
 
 
@@ -28,7 +29,7 @@ class PolicyPrompts:
         requests: Sequence[int],
         *,
         head: int = 0,
-        window: int = NO_ROOM,
+        window: int = UNKNOWN_WINDOW,
         pauses: Mapping[int, float] | None = None,
         count_message: Callable[[object], int] = lambda message: 0,
     ) -> None:

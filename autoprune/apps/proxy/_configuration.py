@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 from autoprune.apps.clients.compactions import CompactionRule
 from autoprune.errors import SettingsError, is_share
 from autoprune.settings import UNKNOWN_ZONE, budget_tokens, duration
-from autoprune.strategies.catalog import FOLDING_ALONG, clearing_named
+from autoprune.strategies.catalog import RUN_STRATEGY, clearing_named
 
 LOOPBACK = "127.0.0.1"
 LOCAL_NAMES = (LOOPBACK, "localhost", "[::1]")
@@ -62,7 +62,7 @@ class Settings:
 
     upstream: str | None = None
     safe_zone: int | float | str | None = None
-    strategy: str = FOLDING_ALONG
+    strategy: str = RUN_STRATEGY
     host: str = LOOPBACK
     port: int = 0
     token: str = field(default_factory=lambda: token_urlsafe(TOKEN_BYTES), repr=False)

@@ -51,7 +51,7 @@ from typing import Any, TypeAlias
 
 from autoprune.apps.proxy._resuming import Past, PastFiles
 from autoprune.conversation.messages import cache_marks
-from autoprune.economics import CACHE_LIFE
+from autoprune.economics import CACHE_LIFE, WARM
 from autoprune.errors import SettingsError, is_number
 from autoprune.pruners.history import Recent, prefix_digests
 from autoprune.pruners.requests import Place
@@ -68,7 +68,6 @@ SHORTEST, LONGEST = 60.0, 86_400.0  # seconds: with a life of 0, every request w
 DEEPEST = 3  # nesting of figures in a usage: input_tokens_details.cache_write_tokens_details.ttl_30m_tokens
 FROM_ANSWERS, FROM_REQUESTS, FROM_SETTINGS, USUAL = "as reported in answers", "as requested", "from the settings", ""
 FROM_READS = "as cache reads show"
-WARM = 0.5  # least share of the previous prompt that a warm cache holds
 MISSES = 3  # cold answers that shorten a life: a single one may be an eviction, or a request that another server got
 DOCUMENTED = (300.0, 1_800.0, 3_600.0, 43_200.0, 86_400.0)  # seconds: the lives that providers document
 

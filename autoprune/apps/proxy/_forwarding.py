@@ -214,7 +214,7 @@ def new_client() -> httpx.AsyncClient:
 @asynccontextmanager
 async def open_answer(client: httpx.AsyncClient, outgoing: Outgoing, gone: asyncio.Future[None]) -> AsyncIterator[Any]:
     """Send a request, and yield the answer as soon as its head arrives. Raises UpstreamError and ClientGoneError."""
-    response = await _unless_gone(_send_once(client, outgoing), gone)
+    response = await _unless_gone(_send_with_retry(client, outgoing), gone)
     try:
         if not 200 <= response.status_code < 600:
             raise UpstreamError(502, f"{host_name(outgoing.url)} answered with the status {response.status_code}")
@@ -237,7 +237,7 @@ async def stream_back(
     await send({"type": "http.response.body", "body": b""})
 
 
-async def _send_once(client: httpx.AsyncClient, outgoing: Outgoing) -> httpx.Response:
+async def _send_with_retry(client: httpx.AsyncClient, outgoing: Outgoing) -> httpx.Response:
     host = host_name(outgoing.url)
     for left in reversed(range(CONNECT_TRIES)):
         try:

@@ -272,7 +272,7 @@ class Sessions:
         self.passed += 1
         self.why = why[:LONGEST_NOTE] or self.why
 
-    def match(self, outcome: Outcome, job: Job, client: str) -> Session:
+    def find(self, outcome: Outcome, job: Job, client: str) -> Session:
         """Find the conversation that a request continues, or start a new conversation."""
         known = self._known.pop(outcome.conversation, None)
         found = known or Session(outcome.conversation, client, job.path, job.at)

@@ -27,15 +27,12 @@ from autoprune.apps.replay.sizes import Sizes, fit_sizes
 from autoprune.apps.replay.titles import UNTITLED, Title, project_of
 from autoprune.apps.sessions import Recording, Request, Usage
 from autoprune.conversation.transcript import Speaker, Transcript
-from autoprune.economics import DEFAULT, Prices, prices
+from autoprune.economics import DEFAULT, WARM, Prices, prices
 from autoprune.errors import SettingsError
-from autoprune.settings import budget_tokens, usual_zone, window_of
+from autoprune.settings import UNKNOWN_WINDOW, budget_tokens, usual_zone, window_of
 from autoprune.tokens import Count, exact
 from autoprune.wire import new_parser
 from autoprune.wire.parsing import parse
-
-UNKNOWN_WINDOW = 200_000  # tokens: the context window of sessions that name no known model
-WARM = 0.5  # least share of the previous prompt that a warm cache holds
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,8 @@ from autoprune.apps.replay.page_strategies import Ranked, bill_section, legend, 
 from autoprune.apps.replay.rows import Interval
 from autoprune.apps.replay.session import Overview, SessionFigures, overview
 from autoprune.apps.replay.spending import dollars_text, outlook
-from autoprune.apps.replay.verdict import RUN_COMMAND, Standing, count_noun, overview_rows, standings
+from autoprune.apps.replay.verdict import RUN_COMMAND, Standing, overview_rows, standings
+from autoprune.economics import count_noun
 
 MOST_ROWS = 200  # of a list; the rest is only counted
 LEAST_REST = 0.005  # of the cost: a smaller part that was not replayed is not drawn

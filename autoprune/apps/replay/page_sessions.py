@@ -19,7 +19,8 @@ from autoprune.apps.replay.page_strategies import Ranked, legend
 from autoprune.apps.replay.policies import NO_PRUNING
 from autoprune.apps.replay.session import SessionFigures, Shape
 from autoprune.apps.replay.spending import Change, changes
-from autoprune.apps.replay.verdict import count_noun, round_tokens
+from autoprune.apps.replay.verdict import round_tokens
+from autoprune.economics import count_noun
 
 CHART = 100  # units of the height of a chart of compactions
 MOST_LISTED = 1_000  # conversations; the cheaper ones are only counted

@@ -9,8 +9,8 @@ from autoprune.apps.frontend import Markup, collapsible, concatenate, element, e
 from autoprune.apps.replay.atoms import Group
 from autoprune.apps.replay.evidence import PROTECTED_NAMES
 from autoprune.apps.replay.rows import FEW_ATOMS, MAIN, Interval, Row, rounded
-from autoprune.apps.replay.verdict import Standing, count_noun, strategy_label
-from autoprune.economics import LISTS
+from autoprune.apps.replay.verdict import Standing, strategy_label
+from autoprune.economics import LISTS, count_noun
 
 FEWEST_POINTS = 3  # a chart of fewer strategies says less than their table
 OTHERS = "With a path and without `--strategy`, `autoprune replay` compares all strategies."

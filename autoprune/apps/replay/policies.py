@@ -19,14 +19,13 @@ from autoprune.planning.view import View
 from autoprune.pruners.naming import choose_strategy, pruner_for
 from autoprune.settings import PruneArgs, budget_tokens, parse_number
 from autoprune.settings.plugins import load_plugin, plugin_names
-from autoprune.strategies.catalog import FOLDING_ALONG, STRATEGIES, is_named, make_strategy
+from autoprune.strategies.catalog import RUN_STRATEGY, STRATEGIES, is_named, make_strategy
 from autoprune.strategies.clearing import ObservationMasking
 from autoprune.strategies.files import is_in_file, make_in_file
 from autoprune.tokens import exact
 from autoprune.wire import SHIPPED
 
 NO_PRUNING = "none"  # the baseline
-RUN = FOLDING_ALONG  # the strategy of `autoprune run`
 
 
 @dataclass(frozen=True)
@@ -55,8 +54,8 @@ PLUGINS = "autoprune.context_policies"  # the entry point group of policies in i
 NAMES = (*REFERENCES, *CLAIRVOYANTS, *STRATEGIES)  # without those
 BUILT_IN = (
     NO_PRUNING,
-    RUN,
-    f"{RUN} @ 80k",
+    RUN_STRATEGY,
+    f"{RUN_STRATEGY} @ 80k",
     "cache_aware",
     "low_water",
     "tool_output_cleanup",

@@ -15,12 +15,13 @@ from autoprune.apps.replay.compaction_costs import Compaction, compactions
 from autoprune.apps.replay.episode import Billing, Episode, episode, longest, recorded_cost, sources
 from autoprune.apps.replay.episode_figures import OWN, Figures, figures
 from autoprune.apps.replay.play import play
-from autoprune.apps.replay.policies import BUILT_IN, NO_PRUNING, RUN, Policy
+from autoprune.apps.replay.policies import BUILT_IN, NO_PRUNING, Policy
 from autoprune.apps.replay.titles import UNTITLED, Title, title_of
 from autoprune.apps.sessions import Reader, Recording, decode, find_reader, recordings
 from autoprune.economics import Prices, lifetime
 from autoprune.errors import AutopruneError
 from autoprune.facts.calls import paths
+from autoprune.strategies.catalog import RUN_STRATEGY
 from autoprune.strategies.files import value_in_file
 from autoprune.tokens import exact
 
@@ -130,7 +131,7 @@ def _replay(name: str, data: bytes, args: ReplayArgs) -> SessionFigures:
 def _compactions(name: str, stretches: Sequence[Recording], args: ReplayArgs) -> Iterator[Compaction]:
     """Find a conversation's compactions, and judge them if the strategy of `autoprune run` is replayed."""
     read_stretch = partial(_read_stretch, path=name, args=args)
-    return compactions(stretches, read_stretch, RUN if RUN in args.strategies else None)
+    return compactions(stretches, read_stretch, RUN_STRATEGY if RUN_STRATEGY in args.strategies else None)
 
 
 def _read_stretch(stretch: Recording, path: str, args: ReplayArgs, number: int = 0, title: Title = UNTITLED) -> Episode:
@@ -253,7 +254,7 @@ def sum_trials(sessions: Sequence[SessionFigures]) -> Trials:
     for row in (row for each in sessions for row in each.figures if row.style == each.figures[0].style):
         totals[row.strategy] += next(iter(row.bills.values())).with_rereads
     whole = totals[NO_PRUNING]
-    return Trials(len(sessions), totals[RUN] / whole if whole and RUN in totals else None)
+    return Trials(len(sessions), totals[RUN_STRATEGY] / whole if whole and RUN_STRATEGY in totals else None)
 
 
 @dataclass(frozen=True)

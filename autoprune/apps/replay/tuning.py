@@ -13,14 +13,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from autoprune.apps.replay.episode_figures import OWN, Figures
-from autoprune.apps.replay.policies import NO_PRUNING, RUN, NoPruning, Policy
+from autoprune.apps.replay.policies import NO_PRUNING, NoPruning, Policy
 from autoprune.apps.replay.rows import SEED, Interval, Row, summarize
 from autoprune.economics import DEFAULT
 from autoprune.planning.view import asks_always
 from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.naming import pruner_for
 from autoprune.settings import UNKNOWN_ZONE, PruneArgs
-from autoprune.strategies.catalog import config
+from autoprune.strategies.catalog import RUN_STRATEGY, config
 from autoprune.strategies.files import is_in_file
 
 FOLDS = 5  # or the number of sessions if that is smaller
@@ -28,11 +28,11 @@ FLOOR = 0.95  # the lowest acceptable share of each group of evidence
 ZONES = ("40k", "60k", "80k", "120k")
 GRID = (
     NO_PRUNING,
-    RUN,
+    RUN_STRATEGY,
     *(f"cache_aware(fold_steps={age})" for age in (6, 20)),
     *(f"cache_aware(threshold={threshold}, fold_steps=10)" for threshold in (3.6, 6)),
     *("cache_aware", "cache_aware(threshold=3.6)", "cache_aware(threshold=6)"),
-    *(f"{strategy} @ {zone}" for zone in ZONES for strategy in (RUN, "cache_aware")),
+    *(f"{strategy} @ {zone}" for zone in ZONES for strategy in (RUN_STRATEGY, "cache_aware")),
     *(f"low_water(target={target}) @ {zone}" for zone in ZONES for target in (0.6, 0.9)),
     *(f"low_water(target=0.6, protect={{'last_results': 10}}) @ {zone}" for zone in ZONES),
 )

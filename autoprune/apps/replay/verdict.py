@@ -9,10 +9,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from autoprune.apps.replay.episode_figures import Figures
-from autoprune.apps.replay.policies import NO_PRUNING, RUN, Policy
+from autoprune.apps.replay.policies import NO_PRUNING, Policy
 from autoprune.apps.replay.rows import FEW_ATOMS, Interval, Row, interval, summarize, sums_by_project, worth_of
 from autoprune.apps.replay.session import FULL, Overview, Trials
 from autoprune.apps.replay.tuning import FLOOR
+from autoprune.economics import count_noun
+from autoprune.strategies.catalog import RUN_STRATEGY
 
 BANDS = (0.97, 0.95, 0.90, 0.0)  # the lowest share of evidence in each
 FEW = 5  # sessions: with fewer, the advice warns that they say little about others
@@ -107,7 +109,7 @@ class _Bills:
             band=next(band for band in BANDS if row.lowest >= band),
             is_clairvoyant=policy.is_clairvoyant,
             is_reference=policy.is_reference,
-            run=self._run if strategy_label(row) == RUN else "",
+            run=self._run if strategy_label(row) == RUN_STRATEGY else "",
         )
 
     def is_tied(self, above: Standing, below: Standing) -> bool:
@@ -205,11 +207,6 @@ def _evidence_text(each: Standing) -> str:
     *before, last = shares
     listed = f"{', '.join(before)} and {last}" if before else last
     return f"{listed} that the agent used later"
-
-
-def count_noun(number: int, noun: str) -> str:
-    """Format a number with its noun, such as "1 file" or "1,200 files"."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def round_tokens(tokens: float) -> str:

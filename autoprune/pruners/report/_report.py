@@ -11,7 +11,7 @@ from typing import Any
 from autoprune.conversation.edits import Reason, savings_by_message
 from autoprune.conversation.messages import without_marks
 from autoprune.conversation.transcript import Entry, Speaker, ToolResult, Transcript
-from autoprune.economics import Sent, Weighed
+from autoprune.economics import Sent, Weighed, count_noun
 from autoprune.facts.calls import target
 from autoprune.planning.plan import Plan
 from autoprune.pruners._marks import reaches
@@ -287,7 +287,7 @@ class Report:
     def also(self) -> str:
         """The changes besides cleared results, as text; "" if there are none."""
         lost = ((self.requests_removed, "request"), (self.answers_removed, "answer"))
-        users = " and ".join(f"{number} {what}{'s' if number > 1 else ''}" for number, what in lost if number)
+        users = " and ".join(count_noun(number, what) for number, what in lost if number)
         done = (
             (self.results_clamped, "result", "cut"),
             (self.calls_cleaned, "call", "with shorter arguments"),
@@ -296,7 +296,7 @@ class Report:
             (self.messages_removed, "message", f"dropped (with {users} of the user's)" if users else "dropped"),
             (self.spent.calls, "call", "of a model"),
         )
-        return "".join(f", {number} {what}{'s' if number > 1 else ''} {done}" for number, what, done in done if number)
+        return "".join(f", {count_noun(number, what)} {how}" for number, what, how in done if number)
 
     def __str__(self) -> str:
         """Format the report in one line for a person."""

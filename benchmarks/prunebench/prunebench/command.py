@@ -24,8 +24,8 @@ from autoprune.apps.replay import Policy, ReplayArgs
 from autoprune.apps.replay.atoms import Group as Atoms
 from autoprune.apps.replay.evidence import ProtectedKind
 from autoprune.apps.replay.rows import FEW_ATOMS, rounded
-from autoprune.apps.replay.verdict import NONE, Standing, count_noun, round_tokens
-from autoprune.economics import Prices
+from autoprune.apps.replay.verdict import NONE, Standing, round_tokens
+from autoprune.economics import Prices, count_noun
 from autoprune.errors import SettingsError
 from autoprune.pruners.report.drawing import printable
 from rich.console import Group, RenderableType

@@ -11,15 +11,16 @@ from operator import mul
 from typing import Any
 
 from autoprune.apps.replay.episode_figures import Figures
-from autoprune.apps.replay.policies import NO_PRUNING, RUN, Policy
+from autoprune.apps.replay.policies import NO_PRUNING, Policy
 from autoprune.apps.replay.rows import GROUPS, SAMPLES, Interval, Row, samples, shuffle
 from autoprune.apps.replay.session import Overview, ReplayArgs, SessionFigures, overview
 from autoprune.apps.replay.verdict import Standing, standings
 from autoprune.economics import Prices
+from autoprune.strategies.catalog import RUN_STRATEGY
 
 from prunebench.policies import POLICIES, Published
 
-OURS = (RUN, "cache_aware", "low_water")
+OURS = (RUN_STRATEGY, "cache_aware", "low_water")
 POLICY_NAMES = (NO_PRUNING, *OURS, *POLICIES, "clairvoyant")
 PRICE_LISTS = ("anthropic", "anthropic-1h", "openai", "deepseek", "gemini", "no-cache")
 HIGH = 0.95  # the share of prompts that are at most as long as the "long prompt" of a policy

@@ -6,7 +6,8 @@ from dataclasses import replace
 from autoprune.apps.frontend import Markup, concatenate, element
 from autoprune.apps.replay.page import fill
 from autoprune.apps.replay.page_strategies import Ranked, at_other_prices, bill_parts
-from autoprune.apps.replay.verdict import Standing, count_noun
+from autoprune.apps.replay.verdict import Standing
+from autoprune.economics import count_noun
 
 from prunebench.figures import CorpusFigures
 
