@@ -4,7 +4,8 @@ python benchmarks/trace.py                  the figures of every call
 python benchmarks/trace.py --show default   the files and functions of one of them
 
 Only Python functions of the traced package count (C functions are invisible to a profiler). A switch is a call of a
-function in another file than that of the call before. Set-up and imports happen before the trace begins.
+function in another file than that of the call before. Imports happen before the trace begins. That of the proxy
+begins with its start and ends with its shutdown.
 """
 
 import argparse
@@ -20,8 +21,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from autoprune import AgenticConversationPruner
-from autoprune.pruners.conversation import ConversationPruner
+import autoprune
+from autoprune import AgenticConversationPruner, ConversationPruner
 
 RESULTS = 40  # in the conversation that is pruned
 LINES = 200  # of each result
@@ -54,11 +55,13 @@ def trace(work: Callable[[], object], package: str) -> Trace:
         found.switches += name != last
         last = name
 
+    threading.setprofile(profile)  # of threads that the work starts
     sys.setprofile(profile)
     try:
         work()
     finally:
         sys.setprofile(None)
+        threading.setprofile(None)
     return found
 
 
@@ -93,11 +96,34 @@ def prune(safe_zone: str, strategy: str | None = None) -> Trace:
     return trace(lambda: pruner.prune(messages, strategy), "autoprune")
 
 
-def fold(safe_zone: str) -> Trace:
-    """Trace one prune that drops the oldest messages, by a new pruner, after an earlier one has done the imports."""
-    ConversationPruner(safe_zone).prune(conversation(), "truncate")
+def prune_once(safe_zone: str) -> Trace:
+    """Trace `autoprune.prune`, after an earlier one has done the imports."""
+    autoprune.prune(conversation(3), safe_zone)
+    messages = conversation()
+    return trace(lambda: autoprune.prune(messages, safe_zone), "autoprune")
+
+
+def fold(safe_zone: str, strategy: str | None = None) -> Trace:
+    """Trace one prune of whole messages by a new pruner, after an earlier one has done the imports."""
+    ConversationPruner(safe_zone).prune(conversation(), strategy)
     messages, pruner = conversation(), ConversationPruner(safe_zone)
-    return trace(lambda: pruner.prune(messages, "truncate"), "autoprune")
+    return trace(lambda: pruner.prune(messages, strategy), "autoprune")
+
+
+def forward(safe_zone: str) -> Trace:
+    """Trace a proxy that prunes one request, after an earlier one has done the imports."""
+    import httpx
+
+    from autoprune.apps.proxy import Settings, running
+
+    body = {"model": "gpt-5", "messages": conversation()}
+
+    def work() -> None:
+        with _server() as upstream, running(Settings(upstream=upstream, safe_zone=safe_zone)) as proxy:
+            httpx.post(f"{proxy.url}/v1/chat/completions", json=body, trust_env=False, timeout=60)
+
+    work()
+    return trace(work, "autoprune")
 
 
 def get() -> Trace:
@@ -117,6 +143,10 @@ def _server() -> Iterator[str]:
             self.send_header("Content-Length", "2")
             self.end_headers()
             self.wfile.write(b"ok")
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.do_GET()
 
         def log_message(self, format: str, *arguments: object) -> None:
             pass
@@ -169,14 +199,19 @@ CALLS: dict[str, Callable[[], Trace]] = {
     "default": lambda: prune("50k"),
     "nothing to do": lambda: prune("1m"),
     "cache_aware": lambda: prune("50k", "cache_aware"),
-    "folding": lambda: fold("50k"),
+    "autoprune.prune": lambda: prune_once("50k"),
+    "truncate": lambda: fold("50k", "truncate"),
+    "summarize": lambda: fold("50k"),
+    "proxy": lambda: forward("50k"),
 }
 ANCHORS: dict[str, Callable[[], Trace]] = {"httpx": get, "h11": cycle, "tenacity": retry}
 TARGETS = {
     "default": "22 files, 110 functions, 600 switches",
     "nothing to do": "12 files, 40 functions",
     "cache_aware": "28 files",
-    "folding": "35 files",
+    "autoprune.prune": "26 files",
+    "summarize": "38 files",
+    "proxy": "36 files",
 }
 
 

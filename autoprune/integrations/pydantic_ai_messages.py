@@ -128,7 +128,6 @@ def _is_result(part: Mapping[str, object]) -> bool:
 
 
 def _read_request_part(part: Mapping[str, object], path: Path, parser: Parser) -> Entry:
-    """Read one part of a request."""
     if _is_result(part):
         return _read_tool_return(part, path, parser)
     content = part.get("content")

@@ -238,7 +238,6 @@ def _join_spans(text: str, spans: Sequence[Span], total: int, count: Count) -> s
 
 
 def _begins_line(text: str, at: int) -> bool:
-    """Return whether a line begins at an offset."""
     return at == 0 or text[at - 1] == "\n"
 
 

@@ -305,7 +305,6 @@ class Folds:
         return replace(edit, messages=tuple(sorted(going)))
 
     def _remove_messages(self, edit: Fold) -> None:
-        """Remove the messages of an edit from the prompt."""
         self.gone.update(edit.messages)
         self.folds.append(edit)
         self.prompt.withhold(self.gone)

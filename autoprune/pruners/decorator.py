@@ -172,7 +172,6 @@ class _Call:
 
 
 def _pruner(args: Args, strategy: object) -> Any:
-    """Create the pruner for a strategy."""
     if folds(strategy) or (isinstance(strategy, str) and names_folding(strategy)):
         return ConversationPruner(args)
     return AgenticConversationPruner(args).with_recommended_strategy().with_usual_zone(strategy)

@@ -279,5 +279,4 @@ def is_document(action: Action) -> bool:
 
 
 def _has_type(path: str, types: frozenset[str]) -> bool:
-    """Return whether a path has one of the extensions."""
     return path.replace("\\", "/").rpartition("/")[2].rpartition(".")[2].lower() in types

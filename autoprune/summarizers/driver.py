@@ -241,7 +241,6 @@ async def _ask_in_thread(ask: Ask) -> object:
 
 
 async def _await_value(given: object) -> object:
-    """Await the value if it is awaitable."""
 
     async def whole(awaitable: Awaitable[object]) -> object:
         return await awaitable

@@ -138,7 +138,6 @@ def _read_user_block(item: object, path: Path, parser: Parser) -> texts.Reading:
 
 
 def _read_result(held: Mapping[str, object], path: Path, parser: Parser) -> ToolResult:
-    """Read the result in a block."""
     status = held.get("status")
     return native_result(
         parser,

@@ -121,7 +121,6 @@ def _response_name(part: Mapping[str, object]) -> str | None:
 
 
 def _read_part(item: object, path: Path, who: Speaker, parser: Parser) -> Entry:
-    """Read one part."""
     part = fields(item)
     if part is None:
         return _read_text(item, path, who, parser) if isinstance(item, str) else Entry(who, parser.tokens(item))
@@ -136,7 +135,6 @@ def _read_part(item: object, path: Path, who: Speaker, parser: Parser) -> Entry:
 
 
 def _read_field(kind: str, value: object, path: Path, who: Speaker, parser: Parser) -> Entry:
-    """Read one field of a part."""
     if kind == "text" and isinstance(value, str):
         return _read_text(value, path, who, parser)
     inner = fields(value)

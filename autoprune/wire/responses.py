@@ -138,7 +138,6 @@ def _pairs(message: Mapping[str, object], kind: str) -> tuple[str, ...]:
 
 
 def _read_item(message: Mapping[str, object], kind: str, at: int, parser: Parser) -> Entry:
-    """Read an item that is no message."""
     if kind in OUTPUTS:
         return _read_output(message, kind, at, parser)
     weight = _frame(message, parser) + _item_tokens(message, parser.count)

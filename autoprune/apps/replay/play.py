@@ -327,7 +327,6 @@ class _PromiseChecker:
             yield at, old, new, before
 
     def _check_edit(self, at: int, old: Any, new: Any, before: Any) -> Iterator[tuple[int, str]]:
-        """Check an edited message."""
         tokens = self._tokens(new)
         if before is None and new == old:
             yield 1, f"message {at} was not edited, but is not the same object"

@@ -147,7 +147,6 @@ def _time(nanoseconds: object) -> float | None:
 
 
 def _first(attributes: Object, *names: str) -> object:
-    """Return the first of the attributes that is there."""
     return next((attributes[name] for name in names if attributes.get(name) is not None), None)
 
 

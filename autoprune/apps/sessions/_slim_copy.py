@@ -184,7 +184,6 @@ def _claude_code_usage(record: Record) -> Usage | None:
 
 
 def shown(payload: object) -> str:
-    """Return the text of a payload."""
     blocks = (text(fields(each).get("text")) for each in listed(payload))
     return payload if isinstance(payload, str) else "\n".join(blocks)
 
