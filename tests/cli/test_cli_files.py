@@ -196,7 +196,7 @@ def test_a_broken_line_is_an_error_unless_it_is_skipped(tmp_path: Path):
     assert b"broken JSON at line 4, column 1: Expecting value; --skip-broken leaves such lines out" in refused.stderr
     done = run("prune", str(file), "--safe-zone", "20k", "--skip-broken")
     assert (done.returncode, done.stdout) == (0, run("prune", OPENAI, "--safe-zone", "20k").stdout)
-    assert b"note: broken lines, left out: 4" in done.stderr
+    assert b"note: line 4 is broken, left out" in done.stderr
 
 
 def test_an_incomplete_last_line_is_skipped_with_a_note(tmp_path: Path):

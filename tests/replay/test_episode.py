@@ -77,6 +77,13 @@ def test_the_default_safe_zone_is_that_of_run_for_the_sessions_model(named: str,
     assert episode(known, "small", in_words, model=given, safe_zone=123).safe_zone == 123
 
 
+def test_the_longest_prompt_shows_the_window_of_an_unknown_model():
+    used = Usage(250_000)
+    for model in ("", "my-model"):
+        known = Recording(MESSAGES, (Request(1, model=model), Request(3, usage=used)), None, False)
+        assert episode(known, "small", in_words).safe_zone == 250_000
+
+
 def test_the_stretch_with_the_most_requests_is_replayed_if_it_has_enough():
     def of(number: int) -> Recording:
         return Recording([], tuple(Request(at) for at in range(number)), None, False)

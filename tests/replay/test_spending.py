@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 from recorded_sessions import write_claude_log
+from session_texts import lines
+from tables import each_row
 
 from autoprune.apps.replay import ReplayArgs
 from autoprune.apps.replay.episode_figures import OWN, Bill, Figures
@@ -67,6 +69,58 @@ def test_a_request_in_two_files_counts_once(tmp_path: Path):
     ]
     (found,) = sum_spending(read_spending(files, ReplayArgs()))
     assert (found.requests, found.dollars) == (2, pytest.approx(2 * 2 * 3))
+
+
+USED = {"model": "claude-opus-4-1", "usage": {"input_tokens": 100_000, "output_tokens": 0}}  # 1.5 dollars
+
+
+def said(role: str, uuid: str, parent: str | None, **more: object) -> dict[str, object]:
+    message = {"role": role, "content": [{"type": "text", "text": uuid}], **(USED if role == "assistant" else {})}
+    clock = f"2026-01-02T11:00:{ord(uuid[0]) - 87}.000Z"
+    of_claude = {"uuid": uuid, "parentUuid": parent, "timestamp": clock, "message": {"id": uuid, **message}}
+    return {"type": role, "sessionId": "s", "cwd": "/shop", **of_claude, **more}
+
+
+@each_row(
+    ("question", "more"),
+    [(None, {"isSidechain": True}), ("a", {})],
+)
+def test_requests_of_sub_agents_and_of_abandoned_branches_are_paid(
+    question: str | None, more: dict[str, object], tmp_path: Path
+):
+    first = [said("user", "a", None), said("assistant", "b", "a")]
+    second = [said("user", "c", question, **more), said("assistant", "d", "c", **more)]
+    path = tmp_path / "a.jsonl"
+    path.write_text(lines(*first, *second), encoding="utf-8")
+    (read,) = read_spending([str(path)], ReplayArgs())
+    assert [charge.dollars for charge in read.charges] == [pytest.approx(1.5)] * 2
+
+
+def test_requests_of_abandoned_branches_of_pi_are_paid(tmp_path: Path):
+    def entry(id: str, parent: str | None, **message: object) -> dict[str, object]:
+        clock = f"2026-01-02T11:00:{ord(id) - 87}.000Z"
+        return {"type": "message", "id": id, "parentId": parent, "timestamp": clock, "message": message}
+
+    asked = {"role": "user", "content": "Go."}
+    used = {"input": 9, "output": 1, "cost": {"total": 0.5}}
+    answered = {
+        "role": "assistant",
+        "content": [{"type": "text", "text": "Done."}],
+        "stopReason": "stop",
+        "usage": used,
+    }
+    header = {"type": "session", "version": 3, "id": "s", "cwd": "/shop"}
+    path = tmp_path / "a.jsonl"
+    tree = (entry("a", None, **asked), entry("b", "a", **answered), entry("c", "a", **answered))
+    path.write_text(lines(header, *tree), encoding="utf-8")
+    (found,) = sum_spending(read_spending([str(path)], ReplayArgs()))
+    assert (found.requests, found.dollars) == (2, pytest.approx(1.0))
+
+
+def test_a_request_whose_prompt_is_not_counted_has_no_cost(tmp_path: Path):
+    path = write_claude_log(tmp_path / "a.jsonl", answer(11, output_tokens=400), answer(12, input_tokens=MILLION))
+    (found,) = sum_spending(read_spending([path], ReplayArgs()))
+    assert (found.requests, found.unpriced, found.dollars) == (2, 1, pytest.approx(2 * 3))
 
 
 def test_projects_are_listed_by_their_newest_session(tmp_path: Path):
@@ -144,3 +198,7 @@ def test_the_sentence_has_an_interval_only_if_there_are_several_sessions():
     assert one.sentence("autoprune") == "At API list prices $10.00 would have been $5.00 with autoprune: 50% less."
     two = outlook([figures("a", 0.5), figures("b", 0.7)], "cache_aware", str(OWN), paid=20.0)
     assert "$12.00 (10.00–14.00)" in two.sentence("`autoprune run`")
+    noise = outlook([figures("a", 0.9), figures("b", 1.1)], "cache_aware", str(OWN), paid=20.0)
+    assert noise.sentence("autoprune") == (
+        "At API list prices $20.00 would have been $20.00 (18.00–22.00) with autoprune, which is not shown to differ."
+    )

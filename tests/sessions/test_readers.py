@@ -136,18 +136,19 @@ def test_a_file_cut_off_within_a_line_or_a_character_is_read_up_to_there(cut: in
 @pytest.mark.parametrize(
     ("text", "broken"),
     [
-        (f"{GOOD}\n{{broken\n{GOOD}", "2"),
-        (f"{{broken\n{GOOD}\n{GOOD}", "1"),
-        (f"{GOOD}\nTraceback (most recent call last):\n\n{GOOD}{GOOD}\n{GOOD}", "2, 4"),
-        (f'{GOOD}\n{{"role": "user", "score": NaN}}\n{GOOD}', "2"),
+        (f"{GOOD}\n{{broken\n{GOOD}", " 2 is"),
+        (f"{{broken\n{GOOD}\n{GOOD}", " 1 is"),
+        (f"{GOOD}\nTraceback (most recent call last):\n\n{GOOD}{GOOD}\n{GOOD}", "s 2, 4 are"),
+        (f'{GOOD}\n{{"role": "user", "score": NaN}}\n{GOOD}', " 2 is"),
     ],
 )
 def test_broken_lines_are_skipped_on_request_or_else_an_error_names_the_first(text: str, broken: str):
     session = load(text, "s", skip_broken=True)
-    assert (said(session), session.notes) == (["user:hello"] * 2, (f"broken lines, left out: {broken}",))
-    with pytest.raises(SessionError, match=f"line {broken[0]}") as caught:
+    assert (said(session), session.notes) == (["user:hello"] * 2, (f"line{broken} broken, left out",))
+    first = int(re.findall(r"\d", broken)[0])
+    with pytest.raises(SessionError, match=f"line {first}") as caught:
         load(text, "s")
-    assert caught.value.line == int(broken[0])
+    assert caught.value.line == first
 
 
 @each_row("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"])
@@ -274,6 +275,10 @@ STREAM = [
     {"type": "tool_use", "tool_name": "ls", "tool_id": "t", "parameters": {}},
     {"type": "tool_result", "tool_id": "t", "status": "success", "output": "a"},
 ]
+CURSOR = [
+    {"role": "user", "message": {"content": [{"type": "text", "text": "Write a.py."}]}},
+    {"role": "assistant", "message": {"content": [{"type": "tool_use", "name": "Write", "input": {"path": "a.py"}}]}},
+]
 EVENTS = [
     {"type": "step_start", "sessionID": "ses_1", "part": {"type": "step-start"}},
     {"type": "text", "sessionID": "ses_1", "part": {"type": "text", "text": "Yes."}},
@@ -290,7 +295,8 @@ EVENTS = [
         (json.dumps(OPENCODE), "export of opencode with 2 messages, 1 by the model"),
         (lines(*ANTIGRAVITY), "transcript of Antigravity with 3 steps, 2 by the model"),
         (json.dumps(ANTIGRAVITY), "transcript of Antigravity with 3 steps, 2 by the model"),
-        (lines(*STREAM), "stream of Gemini CLI with 4 events, 0 by the model"),
+        (lines(*STREAM), "stream of Gemini CLI with 4 events"),
+        (lines(*CURSOR), "transcript of Cursor with 2 messages, 1 by the model"),
         (lines(*EVENTS), "the events of `opencode run` with 2 events, 1 by the model"),
     ],
 )
@@ -478,7 +484,7 @@ def test_a_broken_line_of_claude_code_costs_itself(at: int, lost: str):
     session = load(broken, "s", skip_broken=True)
     whole = "|".join(said(load(lines(*logged), "s"))).replace("+", "|user:").split("|")
     assert "|".join(said(session)).replace("+", "|user:").split("|") == [each for each in whole if each != lost]
-    assert f"broken lines, left out: {at + 1}" in session.notes
+    assert f"line {at + 1} is broken, left out" in session.notes
     assert "records whose parent was lost, placed after the record before them: 1" in session.notes
 
 
@@ -825,7 +831,7 @@ def test_a_broken_line_of_pi_costs_itself(at: int, expected: str):
     rows = pi(*entries, entry("4", "3", "user", "four")).splitlines(keepends=True)
     session = load("".join([*rows[:at], '{"type": \n', *rows[at + 1 :]]), "s", skip_broken=True)
     assert said(session) == [expected]
-    assert session.notes[0] == f"broken lines, left out: {at + 1}"
+    assert session.notes[0] == f"line {at + 1} is broken, left out"
 
 
 def test_a_session_of_pi_without_its_header_is_read():

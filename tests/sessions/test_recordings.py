@@ -20,6 +20,7 @@ from autoprune.apps.sessions import (
     Request,
     Usage,
     conversation,
+    load,
     recordings,
     stretch,
 )
@@ -481,13 +482,19 @@ def test_pi_is_recorded_in_stretches_without_thoughts(ids: bool):
     ]
 
 
+def test_a_message_of_an_extension_of_pi_is_not_counted_as_summarized():
+    noted = {"type": "custom_message", "content": "Remember this."}
+    entries = chained(pi(0, "user", "one"), noted, pi(2, "assistant", words("A.")))
+    assert not any("compaction" in note for note in load(lines({"type": "session", "id": "s"}, *entries), "s").notes)
+
+
 def test_a_broken_line_of_pi_costs_only_itself():
     entries = chained(*(pi(at, "user" if at % 2 == 0 else "assistant", words(f"{at}")) for at in range(10)))
     text = lines({"type": "session", "id": "s"}, *entries).split("\n")
     text[5] = text[5][:20]
     [[recording]] = recordings("\n".join(text), "s", skip_broken=True)
     assert "".join(message.rpartition(":")[2] for message in map(outline, recording.messages)) == "012356789"
-    assert recording.notes == ("broken lines, left out: 6",)
+    assert recording.notes == ("line 6 is broken, left out",)
 
 
 @each_row(("name", "counts"), [("cacheRead", True), ("other", False)])

@@ -234,6 +234,8 @@ def assumptions(whole: Overview, args: ReplayArgs) -> Iterator[str]:
     """Yield the assumptions of the figures about data that the logs lack."""
     if whole.unnamed and OWN in args.prices:
         yield f"{count_noun(whole.unnamed, 'conversation')} without the name of a model: {DEFAULT.note}; give --model"
+    if whole.damaged:
+        yield f"broken lines of {count_noun(whole.damaged, 'session')} are left out, with what they said"
     if whole.unknown_heads:
         where = count_noun(whole.unknown_heads, "conversation")
         yield f"no prompt size is recorded in {where}: system prompt and tools are taken to be {UNKNOWN_HEAD:,} tokens"

@@ -210,8 +210,10 @@ def _run(do: Callable[[Task], T], tasks: Iterable[Task], jobs: int) -> Iterator[
                     idle.append(pool)
                     yield task, done.result()
     finally:
-        for pool in (*idle, *(pool for _, pool in busy.values())):
+        for _, pool in busy.values():
             pool.shutdown(wait=False, cancel_futures=True)
+        for pool in idle:  # one that still shuts down when Python exits may print a stack trace
+            pool.shutdown()
 
 
 def _new_pool() -> ProcessPoolExecutor:

@@ -148,10 +148,13 @@ def recorded_cost(requests: Sequence[Request], known: Sequence[Billing]) -> floa
 
 
 def usage_dollars(usage: Usage, at: Prices, answer: int) -> float | None:
-    """Return the cost that the log states, or else that of the prompt and of `answer` tokens; None without a price."""
+    """Return the cost that the log states, or else that of the prompt and of `answer` tokens.
+
+    None without a price, and for a log that counts only answers, as Copilot CLI's.
+    """
     if usage.cost is not None:
         return usage.cost
-    if at.input_price is None:
+    if at.input_price is None or not usage.prompt:
         return None
     fresh = max(0, usage.prompt - usage.cached - usage.written)
     tier = at.tier(usage.prompt)
@@ -328,7 +331,7 @@ def episode(
         sizes=sizes,
         head=head,
         pauses=pauses,
-        safe_zone=safe_zone or usual_zone(named, _requested_window(named, max(sizes.prompts(requests), default=0))),
+        safe_zone=safe_zone or _usual_zone(named, max(sizes.prompts(requests), default=0)),
         number=number,
         ratio=sizes.text,
         billings=billed,
@@ -338,10 +341,15 @@ def episode(
     )
 
 
-def _requested_window(model: str | None, longest: int) -> int | None:
-    """Return the window that the session's requests had: logs hold no betas, but a longest prompt of some size."""
+def _usual_zone(model: str | None, longest: int) -> int:
+    """Return the safe zone of `autoprune run`; the longest prompt shows what the log does not tell of the window.
+
+    The log may lack the model, which a live request names, or the beta that asks for a long window.
+    """
     window = window_of(model)
-    return _window(model) if window is not None and longest > window else window
+    if window is None:
+        return max(usual_zone(model), longest)
+    return usual_zone(model, _window(model) if longest > window else window)
 
 
 def _window(model: str | None) -> int:

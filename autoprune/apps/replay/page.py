@@ -138,7 +138,8 @@ def _share_sentence(standing: Standing, name: str) -> str:
     """Say what a strategy would have changed if the cost in dollars is not known."""
     share, what = standing.rereads, "this session" if standing.sessions == 1 else "these sessions"
     if share.low <= 1.0 <= share.high:
-        return f"With {name} {what} would have cost about the same: {share.text('.0f', 100, '%')} of the unpruned cost."
+        cost = share.text(".0f", 100, "%")
+        return f"With {name} {what} would have cost {cost} of the unpruned cost, which is not shown to differ."
     words = f"{abs(1 - share.value):.0%} {'less' if share.value < 1 else 'more'}"
     return f"With {name} {what} would have cost {words}."
 

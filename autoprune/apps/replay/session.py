@@ -17,7 +17,7 @@ from autoprune.apps.replay.episode_figures import OWN, Figures, figures
 from autoprune.apps.replay.play import play
 from autoprune.apps.replay.policies import BUILT_IN, NO_PRUNING, Policy
 from autoprune.apps.replay.titles import UNTITLED, Title, title_of
-from autoprune.apps.sessions import Reader, Recording, decode, find_reader, recordings
+from autoprune.apps.sessions import BROKEN, Reader, Recording, decode, find_reader, recordings
 from autoprune.economics import Prices, lifetime
 from autoprune.errors import AutopruneError
 from autoprune.facts.calls import paths
@@ -262,9 +262,9 @@ class Overview:
     """Totals over the episodes of some sessions; tokens are by our count.
 
     `lives` counts the episodes by the life of their caches, such as "1 h recorded"; `unnamed` counts the episodes whose
-    log names no model. `recorded` is the share of the prompts that providers read from their caches, in the `recording`
-    episodes that record this share, and `simulated` the share in an unpruned replay of the same episodes. Both are None
-    if no episode records the share. `passed` are the trials with a reward of 1 or more, `failed` those with less.
+    log names no model, `damaged` the sessions in files with broken lines. `recorded` is the share of the prompts that
+    providers read from their caches, in the `recording` episodes that record this share, and `simulated` the share in
+    an unpruned replay of the same episodes. Both are None if no episode records the share. `passed` are the trials with a reward of 1 or more, `failed` those with less.
     """
 
     files: int
@@ -285,6 +285,7 @@ class Overview:
     unknown_heads: int
     lives: Mapping[str, int] = field(default_factory=dict)
     unnamed: int = 0
+    damaged: int = 0
     recording: int = 0
     recorded: float | None = None
     simulated: float | None = None
@@ -323,6 +324,7 @@ def overview(found: Iterable[SessionFigures]) -> Overview:
         unknown_heads=sum(shape.head > 0 and not shape.recorded_prompt for shape in shapes),
         lives=dict(Counter(f"{lifetime(shape.cache_life)} {shape.life_from}" for shape in shapes).most_common()),
         unnamed=sum(shape.model_from == "assumed" for shape in shapes),
+        damaged=sum(any(note.endswith(BROKEN) for note in each.notes) for each in sessions),
         recording=recording,
         recorded=recorded,
         simulated=simulated,

@@ -80,35 +80,40 @@ def spending_of(task: Task) -> Spending:
     """Compute the charges of one file. Raises SessionError if the file cannot be read."""
     conversations = open_recordings(task.path, task.read_file(), task.args)
     charges = [
-        replace(each, is_replayed=recording is longest(stretches))
+        each
         for stretches in conversations
         for recording in stretches
-        for each in _charges(recording, task.args)
+        for each in _charges(recording, task.args, is_replayed=recording is longest(stretches))
     ]
     first = conversations[0] if conversations else []
     return Spending(task.path, title_of(task.path, first), place_of(task.path, first), tuple(charges))
 
 
-def _charges(recording: Recording, args: ReplayArgs) -> Iterable[Charge]:
+def _charges(recording: Recording, args: ReplayArgs, *, is_replayed: bool) -> Iterable[Charge]:
     for request, life in zip(recording.requests, lives(recording.requests), strict=True):
-        usage = request.usage
-        if usage is None:
-            yield Charge(None, 0, 0, request.time, None)
-            continue
-        identity = (request.time, request.model, usage) if request.time else None
-        at = listed_prices(request.model or args.model or "", life if args.cache_life is None else args.cache_life)
-        at = at.with_reads if usage.cached else at
-        dollars = usage_dollars(usage, at, usage.output)
-        is_low = usage.cost is None and _lacks_output(usage, recording, request)
-        flat = usage_dollars(usage, replace(at, tiers=()), usage.output)
-        extra = (dollars or 0.0) - (flat or 0.0)
-        yield Charge(dollars, usage.prompt, usage.cached, request.time, identity, is_low, extra)
+        is_low = request.usage is not None and _lacks_output(request.usage, recording, request)
+        yield replace(_charge(request, life, args), is_low=is_low, is_replayed=is_replayed)
+    for request, life in zip(recording.besides, lives(recording.besides), strict=True):
+        yield _charge(request, life, args)
+
+
+def _charge(request: Request, life: float | None, args: ReplayArgs) -> Charge:
+    usage = request.usage
+    if usage is None:
+        return Charge(None, 0, 0, request.time, None)
+    identity = (request.time, request.model, usage) if request.time else None
+    at = listed_prices(request.model or args.model or "", life if args.cache_life is None else args.cache_life)
+    at = at.with_reads if usage.cached else at
+    dollars = usage_dollars(usage, at, usage.output)
+    flat = usage_dollars(usage, replace(at, tiers=()), usage.output)
+    extra = (dollars or 0.0) - (flat or 0.0)
+    return Charge(dollars, usage.prompt, usage.cached, request.time, identity, extra=extra)
 
 
 def _lacks_output(usage: Usage, recording: Recording, request: Request) -> bool:
     """Whether the log counts fewer tokens than an answer of that length can have: some count only its first event."""
     answer = recording.messages[request.message] if request.message < len(recording.messages) else {}
-    return usage.output * MOST_CHARACTERS < len(compact(answer))
+    return usage.cost is None and usage.output * MOST_CHARACTERS < len(compact(answer))
 
 
 @dataclass(frozen=True)
@@ -230,7 +235,8 @@ class Outlook:
         """Say in dollars what the strategy, such as "`autoprune run`", would have changed."""
         paid, likely = f"${self.paid:,.2f}", self.would_pay
         if self.is_noise:
-            return f"At API list prices {paid} would have been about the same with {strategy}: {dollars_text(likely)}."
+            cost = dollars_text(likely)
+            return f"At API list prices {paid} would have been {cost} with {strategy}, which is not shown to differ."
         change = likely.value / self.paid - 1
         words = f"{abs(change):.0%} {'less' if change < 0 else 'more'}"
         return f"At API list prices {paid} would have been {dollars_text(likely)} with {strategy}: {words}."

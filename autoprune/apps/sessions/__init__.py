@@ -9,6 +9,7 @@ dropped.
 from autoprune.apps.sessions import places
 from autoprune.apps.sessions._json import Object, compact, decode, dump, fields, listed, objects, text, try_parse
 from autoprune.apps.sessions._loading import (
+    BROKEN,
     READABLE,
     READERS,
     AgentLog,
@@ -54,6 +55,7 @@ from autoprune.apps.sessions._sending import (
 from autoprune.apps.sessions._slim_copy import Changes, slim_copy
 
 __all__ = [
+    "BROKEN",
     "LARGEST_PROMPT",
     "NO_RESULT",
     "NO_SYSTEM_PROMPT",

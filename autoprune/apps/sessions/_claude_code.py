@@ -14,6 +14,7 @@ from autoprune.apps.sessions._recording import (
     Reader,
     Usage,
     bad_record,
+    besides,
     build_usage,
     find_parents,
     lost_parents,
@@ -46,13 +47,14 @@ def read(values: Sequence[object]) -> list[Conversation]:
     lines = _relink(own)
     chain = _thread(lines)
     messages = (message for message, _ in _messages_of_thread(chain, lines))
-    notes = (NO_SYSTEM_PROMPT, *lost_parents(own, "parentUuid"), *_thread_notes(chain, lines, others))
+    notes = (NO_SYSTEM_PROMPT, *lost_parents(own, "parentUuid"), *_thread_notes(chain, lines, len(others)))
     return [conversation(ANTHROPIC, messages, None, notes)]
 
 
 def record(values: Sequence[object]) -> list[list[Conversation]]:
     """Read the one conversation in a log as its stretches between compactions. Raises SessionError like `read`."""
-    lines, _ = _own_lines(values)
+    lines, others = _own_lines(values)
+    paid = _answers({**lines, **others}, ()).values()
     stretches: list[Conversation] = []
     # From the last stretch back to the first: each is read as if the log ended before the next compaction.
     while lines:
@@ -65,11 +67,13 @@ def record(values: Sequence[object]) -> list[list[Conversation]]:
         notes = (*read.notes, *note(ABANDONED, _left_out(chain, lines)[1]))
         stretches.append(replace(read, notes=notes, trigger=trigger))
         lines = before
+    if stretches:
+        stretches[0] = replace(stretches[0], besides=besides(paid, stretches))
     return [stretches[::-1]]
 
 
-def _own_lines(values: Sequence[object]) -> tuple[dict[str, Line], int]:
-    """Return the main agent's lines by uuid, and the number of other lines. Raises SessionError for missing content."""
+def _own_lines(values: Sequence[object]) -> tuple[dict[str, Line], dict[str, Line]]:
+    """Return the main agent's lines and the other lines, by uuid. Raises SessionError for missing content."""
     for at, line in enumerate(map(fields, values), 1):
         if line.get("type") in SPOKEN and not isinstance(fields(line.get("message")).get("content"), str | list):
             raise bad_record(f"is a line of type {line['type']} without a message that has content", at)
@@ -77,7 +81,7 @@ def _own_lines(values: Sequence[object]) -> tuple[dict[str, Line], int]:
     own = {uuid: line for uuid, line in tree.items() if line.get("isSidechain") is not True}
     # In a sub-agent's own log, all lines are marked as a sidechain.
     lines = own if any(line.get("type") in SPOKEN for line in own.values()) else tree
-    return _follow_turns(lines), len(tree) - len(lines)
+    return _follow_turns(lines), {uuid: line for uuid, line in tree.items() if uuid not in lines}
 
 
 def _follow_turns(lines: Mapping[str, Line]) -> dict[str, Line]:

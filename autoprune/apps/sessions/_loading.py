@@ -49,6 +49,7 @@ READABLE = (
     + ", ".join(reader.name for reader in READERS)
 )
 INDENT = 2
+BROKEN = " broken, left out"  # the end of the note on lines
 T = TypeVar("T")
 SHOWN_NAMES, LONGEST_NAME = 8, 80  # field names in an error: how many, and characters of each
 HEADERS = 30  # records at the start of a log in which its folder is looked for
@@ -281,7 +282,8 @@ def _parse_lines(
             else:
                 raise
     if skipped:
-        notes.append(f"broken lines, left out: {', '.join(map(str, skipped))}")
+        are = "lines {} are" if skipped[1:] else "line {} is"
+        notes.append(are.format(", ".join(map(str, skipped))) + BROKEN)
     return parsed, tuple(notes)
 
 
@@ -294,7 +296,8 @@ def _with_requests(read: Conversation) -> Conversation:
 def _recording(stretch: Conversation, agent: str | None, notes: tuple[str, ...], folder: str = "") -> Recording:
     holds_prompt = bool(stretch.messages) and stretch.messages[0].get("role") == "system"
     every_note = (*notes, *stretch.notes, *growth_notes(stretch.messages, stretch.requests))
-    return Recording(stretch.messages, stretch.requests, agent, holds_prompt, every_note, folder, stretch.trigger)
+    trigger, besides = stretch.trigger, stretch.besides
+    return Recording(stretch.messages, stretch.requests, agent, holds_prompt, every_note, folder, trigger, besides)
 
 
 def _plain_session(value: object, name: str, indent: int | None) -> Session:
@@ -378,7 +381,9 @@ def describe_unsupported(values: Sequence[object]) -> str:
     if any(text(each.get("sessionID")) and fields(each.get("part")) for each in early):
         return f"the events of `opencode run` with {_counts(records, 'event', 'type', 'text')}"
     if any(each.get("type") == "tool_use" and "tool_id" in each for each in early):
-        return f"a stream of Gemini CLI with {_counts(records, 'event', 'role', 'assistant')}"
+        return f"a stream of Gemini CLI with {len(records)} events"
+    if any(text(each.get("role")) and "content" not in each and fields(each.get("message")) for each in early):
+        return f"a transcript of Cursor with {_counts(records, 'message', 'role', 'assistant')}"
     return ""
 
 

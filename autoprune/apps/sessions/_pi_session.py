@@ -5,6 +5,7 @@ Thoughts become text, as in pi when the model changes, unless they are signed by
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from autoprune.apps.sessions._json import NOTHING, Object, fields, listed, objects, text
 from autoprune.apps.sessions._recording import (
@@ -15,6 +16,7 @@ from autoprune.apps.sessions._recording import (
     Moment,
     Reader,
     bad_record,
+    besides,
     build_usage,
     find_parents,
     lost_parents,
@@ -58,11 +60,12 @@ def read(values: Sequence[object]) -> list[Conversation]:
     model = next((_model_key(message) for message in reversed(said) if message.get("role") == "assistant"), ())
     spoken = filter(None, (_api_message(message, model) for message in said))
     broken = sum(message.get("stopReason") in BROKEN_OFF for message in said)
+    kept = sum(message.get("role") != "compactionSummary" for message in said)
     notes = [
         NO_SYSTEM_PROMPT,
         *lost_parents(_tree(entries), "parentId"),
         *note("entries of other branches, left out", len(entries) - len(path)),
-        *note("messages summarized by the last compaction, left out", _count_messages(path) - _count_messages(said)),
+        *note("messages summarized by the last compaction, left out", sum(1 for _ in _entry_messages(path)) - kept),
         *note("summaries; the words around them are ours", sum("summary" in message for message in said)),
         *note("answers that were broken off, left out", broken),
     ]
@@ -72,10 +75,13 @@ def read(values: Sequence[object]) -> list[Conversation]:
 def record(values: Sequence[object]) -> list[list[Conversation]]:
     """Read the conversation of the last entry as its stretches between compactions. Raises like `read`."""
     values = _with_header(values)
-    path = _branch(_entries(values))
+    entries = _entries(values)
+    path = _branch(entries)
     resends = _is_version_1(path)
     ends = [at for at, entry in enumerate(path) if entry.get("type") == "compaction"]
-    return [[_stretch(list(_branch_messages(path[:end], values)), resends) for end in (*ends, len(path))]]
+    found = [_stretch(list(_branch_messages(path[:end], values)), resends) for end in (*ends, len(path))]
+    found[-1] = replace(found[-1], besides=besides((moment for _, moment in _entry_messages(entries)), found))
+    return [found]
 
 
 def _stretch(said: Sequence[tuple[Object, Moment]], resends: bool) -> Conversation:
@@ -97,10 +103,6 @@ def _entries(values: Sequence[object]) -> list[Object]:
         if value.get("type") == "message" and not text(fields(value.get("message")).get("role")):
             raise bad_record("is an entry of type message without a message that has a role", at)
     return [fields(value) for value in values[1:]]
-
-
-def _count_messages(entries: Sequence[Object]) -> int:
-    return sum(entry.get("type") == "message" or "role" in entry for entry in entries)
 
 
 def _is_version_1(entries: Sequence[Object]) -> bool:

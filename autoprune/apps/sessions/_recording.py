@@ -1,7 +1,7 @@
 """The types of session readers: conversations, recorded calls of the model and their usage, and times."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import groupby, pairwise
@@ -90,13 +90,15 @@ class Conversation:
     """A recorded conversation as its agent would send it next; `notes` describe dropped and added content.
 
     `requests` are the recorded calls of the model, if the log was read for them. `trigger` is what began the compaction
-    before them: "manual" or "auto", "" if the log does not say or there was none.
+    before them: "manual" or "auto", "" if the log does not say or there was none. `besides` are recorded calls whose
+    answers are not in the messages, such as those of sub-agents and of abandoned branches.
     """
 
     messages: list[Message]
     notes: tuple[str, ...] = ()
     requests: tuple[Request, ...] = ()
     trigger: str = ""
+    besides: tuple[Request, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,7 @@ class Recording:
 
     `agent` names the agent that wrote the file, None for plain messages. `holds_prompt` tells whether the messages
     begin with the system prompt; then only the tools' schemas are unknown. `folder` is the folder that the agent worked
-    in, "" if the log does not name it. `trigger` is that of `Conversation`.
+    in, "" if the log does not name it. `trigger` and `besides` are those of `Conversation`.
     """
 
     messages: list[Message]
@@ -115,6 +117,7 @@ class Recording:
     notes: tuple[str, ...] = ()
     folder: str = ""
     trigger: str = ""
+    besides: tuple[Request, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -214,6 +217,16 @@ def growth_notes(messages: Sequence[Message], requests: Sequence[Request]) -> It
         missing += grown * LEAST_BYTES > sum(len(compact(each).encode(errors="replace")) for each in added)
     yield from note(SHRUNK, shrunk)
     yield from note("requests whose prompt grew by more than the messages read; messages may be missing", missing)
+
+
+def besides(paid: Iterable[Moment], stretches: Iterable[Conversation]) -> tuple[Request, ...]:
+    """Return the paid answers that no stretch holds, as requests."""
+    held = {(request.time, request.usage) for each in stretches for request in each.requests}
+    return tuple(
+        Request(0, answer.time, None, answer.model, answer.usage, answer.cache_life)
+        for answer in paid
+        if isinstance(answer, Answer) and answer.usage and (answer.time, answer.usage) not in held
+    )
 
 
 def unrecorded_answers(messages: Sequence[Mapping[str, object]], model: str = "") -> list[Moment]:
