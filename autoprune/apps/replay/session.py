@@ -264,7 +264,8 @@ class Overview:
     `lives` counts the episodes by the life of their caches, such as "1 h recorded"; `unnamed` counts the episodes whose
     log names no model, `damaged` the sessions in files with broken lines. `recorded` is the share of the prompts that
     providers read from their caches, in the `recording` episodes that record this share, and `simulated` the share in
-    an unpruned replay of the same episodes. Both are None if no episode records the share. `passed` are the trials with a reward of 1 or more, `failed` those with less.
+    an unpruned replay of the same episodes. Both are None if no episode records the share. `passed` are the trials with
+    a reward of 1 or more, `failed` those with less.
     """
 
     files: int
