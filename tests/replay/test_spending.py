@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from recorded_sessions import write_claude_log
@@ -74,10 +75,10 @@ def test_a_request_in_two_files_counts_once(tmp_path: Path):
 USED = {"model": "claude-opus-4-1", "usage": {"input_tokens": 100_000, "output_tokens": 0}}  # 1.5 dollars
 
 
-def said(role: str, uuid: str, parent: str | None, **more: object) -> dict[str, object]:
+def said(role: str, uuid: str, parent: str | None, **more: object) -> dict[str, Any]:
     message = {"role": role, "content": [{"type": "text", "text": uuid}], **(USED if role == "assistant" else {})}
     clock = f"2026-01-02T11:00:{ord(uuid[0]) - 87}.000Z"
-    of_claude = {"uuid": uuid, "parentUuid": parent, "timestamp": clock, "message": {"id": uuid, **message}}
+    of_claude = {"uuid": uuid, "parentUuid": parent, "timestamp": clock, "message": {"id": f"msg_{uuid}", **message}}
     return {"type": role, "sessionId": "s", "cwd": "/shop", **of_claude, **more}
 
 
@@ -94,6 +95,17 @@ def test_requests_of_sub_agents_and_of_abandoned_branches_are_paid(
     path.write_text(lines(*first, *second), encoding="utf-8")
     (read,) = read_spending([str(path)], ReplayArgs())
     assert [charge.dollars for charge in read.charges] == [pytest.approx(1.5)] * 2
+
+
+def test_a_response_without_an_id_is_paid_once(tmp_path: Path):
+    """Claude Code writes a line for each block, with the usage of the whole response."""
+    log = [said("user", "a", None), said("assistant", "b", "a"), said("assistant", "c", "b")]
+    for line in log:
+        del line["message"]["id"]
+    path = tmp_path / "a.jsonl"
+    path.write_text(lines(*log), encoding="utf-8")
+    (read,) = read_spending([str(path)], ReplayArgs())
+    assert [charge.dollars for charge in read.charges] == [pytest.approx(1.5)]
 
 
 def test_requests_of_abandoned_branches_of_pi_are_paid(tmp_path: Path):
@@ -200,5 +212,6 @@ def test_the_sentence_has_an_interval_only_if_there_are_several_sessions():
     assert "$12.00 (10.00–14.00)" in two.sentence("`autoprune run`")
     noise = outlook([figures("a", 0.9), figures("b", 1.1)], "cache_aware", str(OWN), paid=20.0)
     assert noise.sentence("autoprune") == (
-        "At API list prices $20.00 would have been $20.00 (18.00–22.00) with autoprune, which is not shown to differ."
+        "At API list prices $20.00 would have been $20.00 (18.00–22.00) with autoprune; "
+        "the difference is not significant."
     )

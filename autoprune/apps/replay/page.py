@@ -139,7 +139,7 @@ def _share_sentence(standing: Standing, name: str) -> str:
     share, what = standing.rereads, "this session" if standing.sessions == 1 else "these sessions"
     if share.low <= 1.0 <= share.high:
         cost = share.text(".0f", 100, "%")
-        return f"With {name} {what} would have cost {cost} of the unpruned cost, which is not shown to differ."
+        return f"With {name} {what} would have cost {cost} of the unpruned cost; the difference is not significant."
     words = f"{abs(1 - share.value):.0%} {'less' if share.value < 1 else 'more'}"
     return f"With {name} {what} would have cost {words}."
 

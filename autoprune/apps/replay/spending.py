@@ -235,8 +235,8 @@ class Outlook:
         """Say in dollars what the strategy, such as "`autoprune run`", would have changed."""
         paid, likely = f"${self.paid:,.2f}", self.would_pay
         if self.is_noise:
-            cost = dollars_text(likely)
-            return f"At API list prices {paid} would have been {cost} with {strategy}, which is not shown to differ."
+            cost = f"{dollars_text(likely)} with {strategy}"
+            return f"At API list prices {paid} would have been {cost}; the difference is not significant."
         change = likely.value / self.paid - 1
         words = f"{abs(change):.0%} {'less' if change < 0 else 'more'}"
         return f"At API list prices {paid} would have been {dollars_text(likely)} with {strategy}: {words}."

@@ -54,7 +54,9 @@ def read(values: Sequence[object]) -> list[Conversation]:
 def record(values: Sequence[object]) -> list[list[Conversation]]:
     """Read the one conversation in a log as its stretches between compactions. Raises SessionError like `read`."""
     lines, others = _own_lines(values)
-    paid = _answers({**lines, **others}, ()).values()
+    known = {**lines, **others}
+    # Lines of a response without an id all have its usage: they are known by their own ids, and not counted again.
+    paid = [answer for response, answer in _answers(known, ()).items() if response not in known]
     stretches: list[Conversation] = []
     # From the last stretch back to the first: each is read as if the log ended before the next compaction.
     while lines:
