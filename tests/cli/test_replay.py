@@ -236,6 +236,22 @@ def test_recorded_usage_is_priced_before_the_replay_and_the_saving_is_in_dollars
     assert [round(each["dollars"], 2) for each in known["spending"]] == [7.32]
 
 
+def test_an_earlier_state_of_a_session_is_neither_paid_nor_replayed_twice(tmp_path: Path):
+    usage = {"input_tokens": 0, "cache_read_input_tokens": 100_000, "output_tokens": 5_000}
+    answers = [(f"2026-01-02T10:{minute}:00.000Z", "claude-sonnet-4-5", usage) for minute in range(10, 35)]
+    write_claude_log(tmp_path / "earlier.jsonl", *answers[:20])
+    write_claude_log(tmp_path / "newest.jsonl", *answers)
+    known = json.loads(run("replay", "--jobs", "1", "--json", str(tmp_path)).stdout)
+    sums = [(each["sessions"], each["requests"], each["replayed"]) for each in known["spending"]]
+    assert sums == [(1, 25, 25)]
+    assert (known["overview"]["episodes"], known["overview"]["requests"]) == (1, 25)
+    why = {str(tmp_path / "earlier.jsonl"): "each of its requests is also in a newer session"}
+    assert known["skipped"] == why
+    done = run_text("tune", "--jobs", "1", str(tmp_path), "--strategy", "low_water")
+    assert "1 setting on 1 session;" in done.stdout
+    assert f"skipped 1 session: {why.popitem()[1]}" in done.stderr
+
+
 def test_what_the_costs_lack_is_said_in_the_terminal_and_on_the_page(tmp_path: Path):
     folder = tmp_path / ".claude" / "projects" / "here"
     folder.mkdir(parents=True)

@@ -279,6 +279,14 @@ CURSOR = [
     {"role": "user", "message": {"content": [{"type": "text", "text": "Write a.py."}]}},
     {"role": "assistant", "message": {"content": [{"type": "tool_use", "name": "Write", "input": {"path": "a.py"}}]}},
 ]
+KIMI = [
+    {"type": "metadata", "protocol_version": "1.4", "created_at": 1},
+    {"type": "turn.prompt", "input": [{"type": "text", "text": "hi"}], "time": 2},
+]
+QWEN = [
+    {"uuid": "1", "parentUuid": None, "type": "user", "message": {"role": "user", "parts": [{"text": "hi"}]}},
+    {"uuid": "2", "parentUuid": "1", "type": "assistant", "message": {"role": "model", "parts": [{"text": "Yes?"}]}},
+]
 EVENTS = [
     {"type": "step_start", "sessionID": "ses_1", "part": {"type": "step-start"}},
     {"type": "text", "sessionID": "ses_1", "part": {"type": "text", "text": "Yes."}},
@@ -297,6 +305,8 @@ EVENTS = [
         (json.dumps(ANTIGRAVITY), "transcript of Antigravity with 3 steps, 2 by the model"),
         (lines(*STREAM), "stream of Gemini CLI with 4 events"),
         (lines(*CURSOR), "transcript of Cursor with 2 messages, 1 by the model"),
+        (lines(*KIMI), "log of Kimi CLI with 2 events"),
+        (lines(*QWEN), "log of Qwen Code with 2 records, 1 by the model"),
         (lines(*EVENTS), "the events of `opencode run` with 2 events, 1 by the model"),
     ],
 )

@@ -12,11 +12,10 @@ The calls, from here to the pruner:
 """
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from functools import partial
 from itertools import groupby
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import typer
 from rich.console import Group, RenderableType
@@ -30,7 +29,6 @@ from autoprune.apps.cli.input_output import write_output
 from autoprune.apps.cli.savings import compactions_text, spending_notes, spending_table
 from autoprune.apps.replay import atoms, request_table
 from autoprune.apps.replay.compaction_costs import CompactionSum, sum_compactions
-from autoprune.apps.replay.corpus import Engine, Task
 from autoprune.apps.replay.detail import SessionDetail
 from autoprune.apps.replay.episode_figures import OWN
 from autoprune.apps.replay.evidence import PROTECTED_NAMES
@@ -38,7 +36,7 @@ from autoprune.apps.replay.page import page
 from autoprune.apps.replay.policies import BUILT_IN, Policy
 from autoprune.apps.replay.rows import FEW_ATOMS, MAIN, Interval, rounded
 from autoprune.apps.replay.session import FED_BACK, FULL, Overview, ReplayArgs, SessionFigures, overview
-from autoprune.apps.replay.spending import Outlook, outlook, read_spending, sum_spending
+from autoprune.apps.replay.spending import Outlook, copies, outlook, sum_spending
 from autoprune.apps.replay.verdict import (
     BANDS,
     NONE,
@@ -89,7 +87,6 @@ rest on our token counts and a model of the cache, so they differ from the
 recorded ones; only their ratio is used."""
 COMPARE = "With session files or folders this command compares strategies."
 CHARTS = "With --html FILE it writes a page with charts."
-T = TypeVar("T")
 Ranking = dict[Prices, list[Standing]]
 
 
@@ -184,12 +181,13 @@ def replay_sessions(
     )
     files = replaying.find_files(paths or (), reader)
     chosen_engine = replaying.choose_engine(engine, jobs)
-    spent = read_spending(files, args, engine=partial(_with_progress, chosen_engine, len(files)))
+    spent = replaying.read_usage(files, args, chosen_engine)
     sums = sum_spending(spent)
     has_usage = any(each.prompt or each.dollars for each in sums)
     if has_usage and not as_json:
         show_report(spending_table(sums, spent))
-    sessions = replaying.replay_all(files, args, chosen_engine, with_curves=as_json or bool(html or parquet))
+    with_curves = as_json or bool(html or parquet)
+    sessions = replaying.replay_all(files, args, chosen_engine, copies=copies(spent), with_curves=with_curves)
     rows = [row for each in sessions for row in each.figures]
     ranking = {each: standings(rows, str(each), run_command(zone)) for each in args.prices} if rows else {}
     whole = overview(sessions)
@@ -219,10 +217,6 @@ def _write(path: str, content: str | bytes, hint: str = "") -> None:
     write_output(path, content)
     if path != "-":
         show(Text(f"wrote {path}{hint}"), to_stderr=True, wraps=False)
-
-
-def _with_progress(engine: Engine, total: int, do: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[Any]:
-    return replaying.with_progress(engine(do, tasks), "reading usage", total)
 
 
 def _print_tables(

@@ -4,7 +4,7 @@ import os
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, TypeAlias, TypeVar
 
@@ -19,7 +19,9 @@ from autoprune.apps.cli.replay_cache import Cached, cache_folder
 from autoprune.apps.clients import CLIENTS
 from autoprune.apps.replay.corpus import (
     Engine,
+    Failed,
     Processes,
+    Task,
     details_of_files,
     on_ray,
     replay_files,
@@ -31,6 +33,7 @@ from autoprune.apps.replay.episode_figures import OWN
 from autoprune.apps.replay.policies import AT, Policy
 from autoprune.apps.replay.session import TOO_SHORT, Overview, ReplayArgs, SessionFigures
 from autoprune.apps.replay.sizes import UNKNOWN_HEAD
+from autoprune.apps.replay.spending import Spending, read_spending
 from autoprune.apps.replay.tuning import strategy_name
 from autoprune.apps.replay.verdict import NONE, RUN_COMMAND
 from autoprune.apps.sessions import READABLE, Reader, places, plugin_readers
@@ -41,6 +44,7 @@ from autoprune.settings import UNKNOWN_ZONE
 from autoprune.strategies.catalog import RUN_STRATEGY
 
 T = TypeVar("T")
+COPY = "each of its requests is also in a newer session"
 ENDINGS = ", ".join(f"*{ending}" for ending in places.ENDINGS)
 ENGINES = ("processes", "ray")
 MOST_DETAILED = 12  # sessions that the page shows one by one
@@ -142,14 +146,29 @@ def _files_at_home(readers: Iterable[Reader]) -> list[str]:
     return list(dict.fromkeys(str(file) for files in found.values() for file in files))
 
 
+def read_usage(files: Sequence[str], args: ReplayArgs, engine: Engine) -> list[Spending]:
+    """Read the recorded usage of session files with a progress bar, the newest session first."""
+
+    def run(do: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[tuple[Task, T | Failed]]:
+        return with_progress(engine(do, tasks), "reading usage", len(files))
+
+    return read_spending(files, args, engine=run)
+
+
 def replay_all(
-    files: Sequence[str], args: ReplayArgs, engine: Engine, *, with_curves: bool = False
+    files: Sequence[str],
+    args: ReplayArgs,
+    engine: Engine,
+    *,
+    copies: Collection[str] = (),
+    with_curves: bool = False,
 ) -> list[SessionFigures]:
-    """Replay session files with a progress bar.
+    """Replay session files with a progress bar, except for `copies`, which would count twice.
 
     Figures of each request, which are large, are returned only `with_curves`. Ctrl-C leaves a line on what is kept.
     """
-    found: dict[str, SessionFigures] = {}
+    found = {path: SessionFigures(path, error=COPY) for path in copies}
+    files = [each for each in files if each not in found]
     try:
         for path, figures in with_progress(replay_files(files, args, engine=engine), "replaying", len(files)):
             found[path] = figures if with_curves else without_curves(figures)

@@ -14,6 +14,7 @@ from autoprune.apps.replay.atoms import Group as Atoms
 from autoprune.apps.replay.policies import Policy
 from autoprune.apps.replay.rows import FEW_ATOMS, MAIN, Row
 from autoprune.apps.replay.session import ReplayArgs, overview
+from autoprune.apps.replay.spending import copies
 from autoprune.apps.replay.tuning import FLOOR, FOLDS, GRID, Tuning, tune
 from autoprune.apps.replay.verdict import NONE
 from autoprune.economics import count_noun
@@ -79,7 +80,9 @@ def tune_settings(
     prices = replaying.parse_prices((price,) if price else (), life)
     args = ReplayArgs(grid, prices, model=model, cache_life=life, readers=(reader,) if reader else ())
     files = replaying.find_files(paths or (), reader)
-    sessions = replaying.replay_all(files, args, replaying.choose_engine(engine, jobs))
+    chosen_engine = replaying.choose_engine(engine, jobs)
+    known_copies = copies(replaying.read_usage(files, args, chosen_engine))
+    sessions = replaying.replay_all(files, args, chosen_engine, copies=known_copies)
     figures = [row for each in sessions for row in each.figures]
     if figures:
         tuned = tune(figures, str(args.prices[0]), floor, model=model)
@@ -112,7 +115,10 @@ def _frontier_table(tuned: Tuning, args: ReplayArgs) -> RenderableType:
     nothing = "no pruning; no setting is cheaper and keeps enough evidence"
     recommended = nothing if tuned.recommended == NONE else tuned.recommended
     return Group(
-        Text(f"{len(tuned.rows) - 1} settings on {count_noun(tuned.sessions, 'session')}; {condition}", style="bold"),
+        Text(
+            f"{count_noun(len(tuned.rows) - 1, 'setting')} on {count_noun(tuned.sessions, 'session')}; {condition}",
+            style="bold",
+        ),
         table,
         Text(LEGEND, style="dim"),
         "",

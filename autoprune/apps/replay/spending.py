@@ -159,6 +159,12 @@ def _distinct(found: Iterable[Spending]) -> Iterable[tuple[Spending, list[Charge
             yield each, charges
 
 
+def copies(found: Sequence[Spending]) -> set[str]:
+    """The paths of sessions whose every request is also in a newer one, such as earlier states of the same session."""
+    distinct = {each.path for each, _ in _distinct(found)}
+    return {each.path for each in found if each.charges and each.path not in distinct}
+
+
 def _sum(agent: str, project: str, known: Sequence[tuple[Spending, list[Charge]]]) -> ProjectSpending:
     charges = [charge for _, some in known for charge in some]
     return ProjectSpending(

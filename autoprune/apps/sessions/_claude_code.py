@@ -31,11 +31,15 @@ SYNTHETIC = "<synthetic>"  # the model of messages that Claude Code wrote itself
 
 
 def detect(values: Sequence[object]) -> bool:
-    """Look for a line of a user or an assistant with an API message and a parent."""
+    """Look for a line of a user or an assistant with a parent and a message of the Anthropic API."""
     return any(
-        line.get("type") in SPOKEN and "parentUuid" in line and isinstance(line.get("message"), dict)
+        line.get("type") in SPOKEN and "parentUuid" in line and _is_message(line.get("message"))
         for line in map(fields, values)
     )
+
+
+def _is_message(value: object) -> bool:
+    return isinstance(value, dict) and "parts" not in value  # Qwen Code's similar logs have parts, as Gemini's API
 
 
 def read(values: Sequence[object]) -> list[Conversation]:

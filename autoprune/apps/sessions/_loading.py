@@ -384,6 +384,10 @@ def describe_unsupported(values: Sequence[object]) -> str:
         return f"a stream of Gemini CLI with {len(records)} events"
     if any(text(each.get("role")) and "content" not in each and fields(each.get("message")) for each in early):
         return f"a transcript of Cursor with {_counts(records, 'message', 'role', 'assistant')}"
+    if any(each.get("type") == "metadata" and "protocol_version" in each for each in early):
+        return f"a log of Kimi CLI with {len(records)} events"
+    if any("parentUuid" in each and "parts" in fields(each.get("message")) for each in early):
+        return f"a log of Qwen Code with {_counts(records, 'record', 'type', 'assistant')}"
     return ""
 
 
