@@ -142,8 +142,8 @@ class Entry:
     message names; items of the Responses API other than messages have none. `format` is the name of its format, and
     `message` the caller's message itself, which only the caller's own functions get.
 
-    `begins_request` says that a request begins before the message although the message is not the model's, as in a
-    conversation that begins with results.
+    `begins_request` says that a request precedes the message: the message is the model's first one after others, or a
+    later message with results in a conversation that begins with results.
 
     `compaction` is the summary by which the provider replaced all earlier messages, "" if only the provider can read
     it, and None if the message holds none. `loads_tools` says that the model can call some tools only while the
@@ -227,12 +227,8 @@ class Transcript:
 
         Consecutive messages of the model belong to one request. Requests whose answers were folded precede the block.
         """
-        starts: list[int] = []
-        before: Speaker | None = None
-        for at, entry in enumerate(self.entries):
-            is_next = entry.speaker is Speaker.MODEL and before is not Speaker.MODEL
-            starts += [at] * (int(is_next or entry.begins_request) + entry.skipped)
-            before = entry.speaker
+        counts = (int(entry.begins_request) + entry.skipped for entry in self.entries)
+        starts = [at for at, count in enumerate(counts) for _ in range(count)]
         return (*starts, len(self.entries))
 
     @cached_property

@@ -227,7 +227,7 @@ class Walk:
     def append(self, entry: Entry) -> None:
         """Add the next message. If a request precedes it, ask the strategy first."""
         self._switch()
-        if self._begins_request(entry):
+        if entry.begins_request:
             self.ask()
             self._offer_unseen()
             self.request += 1
@@ -257,10 +257,6 @@ class Walk:
                 self._references.move(shown, answer)
         if self._folds:
             self._folds.append(entry)
-
-    def _begins_request(self, entry: Entry) -> bool:
-        """Return whether a request precedes the next message."""
-        return entry.begins_request or (entry.speaker is Speaker.MODEL and not self.ends_with_model)
 
     @property
     def _can_be_request(self) -> bool:
@@ -607,7 +603,7 @@ class Walk:
         """Return whether the walk stays valid with more entries: its last request still counts or made no edits."""
         at = len(self.entries)
         # A decision stays valid if a request did precede the next message, or if no decision was made here.
-        if at == len(entries) or self._begins_request(entries[at]) or self._asked_at != at:
+        if at == len(entries) or entries[at].begins_request or self._asked_at != at:
             return True
         if self._remembers:
             return self._is_settled and self._can_be_request and not entries[at].results

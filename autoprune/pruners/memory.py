@@ -32,7 +32,6 @@ from autoprune.conversation.transcript import (
     Entry,
     Location,
     Part,
-    Speaker,
     ToolCall,
     ToolResult,
     Transcript,
@@ -152,8 +151,8 @@ class Remembered:
         assert self.parser is not None
         calls: dict[int, ToolCall] = {}
         for at in edited:
-            before, follows_model = self.entries[at], at > 0 and self.entries[at - 1].speaker is Speaker.MODEL
-            entry = self.parser.read_again(messages[at], at, before, follows_model=follows_model)
+            before = self.entries[at]
+            entry = self.parser.read_again(messages[at], at, before)
             if entry is None:
                 return False
             self.entries[at] = entry

@@ -285,7 +285,8 @@ class Parser:
             entry = written_in.parse(known, at, self)
         except ConversationError as error:
             raise add_place(error, at) from error
-        entry = self._with_texts(known, replace(entry, role=role_of(known), format=written_in.NAME, message=message))
+        entry = replace(entry, role=role_of(known), format=written_in.NAME, message=message)
+        entry = self._with_texts(known, replace(entry, begins_request=self.begins_request))
         if is_model:
             self.standing.add_calls(entry.calls)
         elif who is Speaker.OTHER and isinstance(role := known.get("role"), str):
@@ -356,11 +357,11 @@ class Parser:
             )
         return tuple(notes)
 
-    def read_again(self, message: object, at: int, before: Entry, *, follows_model: bool) -> Entry | None:
+    def read_again(self, message: object, at: int, before: Entry) -> Entry | None:
         """Parse a message again after only payloads in it changed; `before` is its entry before the change.
 
-        `follows_model` says whether the message before it is the model's. Return None if the numbers of results or
-        calls differ, since a text that replaced a payload may itself look like a result or a call.
+        Return None if the numbers of results or calls differ, since a text that replaced a payload may itself look like
+        a result or a call.
         """
         names = self.is_tool_result, self.tool_name
         again = Parser(
@@ -371,7 +372,7 @@ class Parser:
             standing=self._standings[at],
             texts_of=self._default_texts,
         )
-        again._follows_model = follows_model
+        again._follows_model = not before.begins_request
         again.sent = before.folded[0].first if before.folded else again.sent
         for result in before.results:
             if result.call and result.call.is_programmatic:

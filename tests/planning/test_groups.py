@@ -36,7 +36,7 @@ def test_a_result_belongs_to_its_call_when_the_messages_were_read_again():
     given = messages("U A[c1] R[c1] A", "anthropic")
     parser = new_parser(len)
     found = [parser.read(message, at) for at, message in enumerate(given)]
-    again = parser.read_again(given[1], 1, found[1], follows_model=False)
+    again = parser.read_again(given[1], 1, found[1])
     assert again is not None
     found[1] = replace(again, calls=tuple(replace(call) for call in again.calls))
     assert found[2].results[0].call is not found[1].calls[0]
