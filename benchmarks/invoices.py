@@ -18,7 +18,7 @@ from statistics import median
 from autoprune.apps.replay import ReplayArgs
 from autoprune.apps.replay.episode import Episode, recorded_cost
 from autoprune.apps.replay.episode_figures import OWN, bill
-from autoprune.apps.replay.play import Prompt, Run
+from autoprune.apps.replay.play import Run, SentPrompt
 from autoprune.apps.replay.session import episodes
 from autoprune.apps.sessions import Recording, Request, places
 from autoprune.errors import AutopruneError
@@ -70,7 +70,7 @@ def _compare_episode(recording: Recording, known: Episode, *, is_told: bool) -> 
     if not all(each and each.prompt for each in usages) or not cached:
         return None
     before = (0, *known.unpruned[:-1])
-    prompts = tuple(Prompt(tokens, held, 0.0) for tokens, held in zip(known.unpruned, before, strict=True))
+    prompts = tuple(SentPrompt(tokens, held, 0.0) for tokens, held in zip(known.unpruned, before, strict=True))
     life = None if is_told else known.prices.life
     read = sum(known.cached_tokens(at, each.tokens, each.held, life) for at, each in enumerate(prompts))
     prices = OWN if is_told else known.prices

@@ -39,7 +39,7 @@ from estimates import Case, Exposure, auc, estimate, quantile_strata, rate_ratio
 sys.path.insert(0, str(Path(__file__).parent / "prunebench"))
 from sessions import Source, read_blob, read_manifest
 
-from autoprune.apps.replay.atoms import GROUPS, Group, Kind
+from autoprune.apps.replay.atoms import GROUPS, AtomGroup, Kind
 
 TRIALS = Source(
     corpus="trials",
@@ -123,7 +123,9 @@ def trial(stretch: Stretch, experiment: str, outcome: str) -> Trial:
         "atoms lost": lost.total(),
         "share of atoms lost": lost.total() / max(1, len(needs)),
     }
-    figures |= {f"{group} lost": sum(lost[kind] for kind in GROUPS[group]) for group in (Group.CODE, Group.FACTS)}
+    figures |= {
+        f"{group} lost": sum(lost[kind] for kind in GROUPS[group]) for group in (AtomGroup.CODE, AtomGroup.FACTS)
+    }
     return Trial(stretch.session.rpartition("/")[2], experiment, outcome, peak, figures)
 
 

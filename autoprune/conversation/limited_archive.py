@@ -113,7 +113,7 @@ def recall_anywhere(parent: str, id: str) -> str:
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchHit:
     """A payload that a search found: its id, what it was, and the line with most of the words, numbered from 1."""
 
     id: str
@@ -122,7 +122,7 @@ class Found:
     line: str
 
 
-def search(archive: LimitedDirectory, words: str) -> list[Found]:
+def search(archive: LimitedDirectory, words: str) -> list[SearchHit]:
     """Return the payloads that match any of some words: those first that hold all of them together, then by rank.
 
     A word such as `app.load_settings` is found as it is written. Raises ArchiveError without a word, and if this
@@ -143,7 +143,7 @@ def search(archive: LimitedDirectory, words: str) -> list[Found]:
         queries = (f"NEAR({' '.join(quoted)}, {len(quoted)})", " OR ".join(quoted))
         ranked = "SELECT id, what, text FROM kept WHERE kept MATCH ? ORDER BY rank LIMIT ?"
         rows = {row[0]: row for query in queries for row in index.execute(ranked, (query, MOST_FOUND))}
-        return [Found(id, what, *_best_line(text, asked)) for id, what, text in [*rows.values()][:MOST_FOUND]]
+        return [SearchHit(id, what, *_best_line(text, asked)) for id, what, text in [*rows.values()][:MOST_FOUND]]
 
 
 def _rows(archive: LimitedDirectory) -> Iterator[tuple[str, str, str]]:

@@ -24,7 +24,7 @@ from autoprune.economics._changes import (
     check_invoices,
     check_pauses,
 )
-from autoprune.economics._entries import Entry, amount, count_noun
+from autoprune.economics._entries import LedgerEntry, amount, count_noun
 from autoprune.economics._ledger import Ledger, Reported
 from autoprune.economics._prices import (
     CACHE_LIFE,
@@ -48,9 +48,9 @@ __all__ = [
     "LISTS",
     "WARM",
     "Clock",
-    "Entry",
     "Invoice",
     "Ledger",
+    "LedgerEntry",
     "Pauses",
     "Prices",
     "Pruned",

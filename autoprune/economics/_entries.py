@@ -12,7 +12,7 @@ NOISE = 6  # decimals of an input token: floating-point sums are not exact beyon
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class LedgerEntry:
     """A prune. `saved`, `rewriting`, `rereading`, `summarizing` and `net` are in input tokens, others in plain tokens.
 
     `request` is the number of the request at which the prune was made, from 1, and `requests` the number of requests it
@@ -83,19 +83,19 @@ class Entry:
         pays = "it never pays" if self.pays_from == math.inf else f"it pays from request {self.pays_from:,} on"
         return f"The prune at request {self.request} has {lost}; {pays}."
 
-    def after_request(self, price: float) -> "Entry":
+    def after_request(self, price: float) -> "LedgerEntry":
         """Return the entry after one more request, at which each token that stays in the prompt costs `price`."""
         if self.is_over:
             return self
         saved, rereading = self.saved + price * self.smaller_by, self.rereading + price * self.refetched
         return replace(self, requests=self.requests + 1, saved=saved, rereading=rereading)
 
-    def after_reread(self, tokens: int, cost: float) -> "Entry":
+    def after_reread(self, tokens: int, cost: float) -> "LedgerEntry":
         """Return the entry after a cleared result of `tokens` was fetched again, at a cost of `cost` input tokens."""
         refetched, rereading = self.refetched + tokens, self.rereading + cost
         return replace(self, rereads=self.rereads + 1, refetched=refetched, rereading=rereading)
 
-    def after_rewrite(self, tokens: int, price: float) -> "Entry":
+    def after_rewrite(self, tokens: int, price: float) -> "LedgerEntry":
         """Return the entry after the prune caused `tokens` to be written to the cache, for `price` each.
 
         Negative `tokens` mean that the prune avoided a rewrite.
@@ -104,7 +104,7 @@ class Entry:
             return replace(self, saved=self.saved - price * tokens)
         return replace(self, rewritten=self.rewritten + tokens, rewriting=self.rewriting + price * tokens)
 
-    def scale(self, ratio: float, text: float) -> "Entry":
+    def scale(self, ratio: float, text: float) -> "LedgerEntry":
         """Convert the entry to the provider's tokens: `ratio` per counted token, and `text` for one of a result.
 
         Prunes remove and fetch results, and rewrite messages of all kinds. The cost of summaries needs no conversion.
@@ -118,13 +118,13 @@ class Entry:
         return {name: getattr(self, name) for name in NAMES}
 
     @classmethod
-    def from_dict(cls, record: dict[str, Any], prices: Prices) -> "Entry":
+    def from_dict(cls, record: dict[str, Any], prices: Prices) -> "LedgerEntry":
         """Create an entry from the output of `to_dict`."""
         values = {"is_cold": False, "thinking": 0, **record}  # earlier versions did not record these
         return cls(prices=prices, **{name: values[name] for name in NAMES})
 
 
-NAMES = tuple(each.name for each in fields(Entry) if each.name != "prices")
+NAMES = tuple(each.name for each in fields(LedgerEntry) if each.name != "prices")
 TOKENS = ("removed", "placeholders", "rewritten", "unsent", "refetched", "thinking")
 REWRITING = ("rewritten", "rewriting")
 COSTS = ("saved", "rewriting", "rereading")
@@ -132,10 +132,10 @@ SUMS = (*TOKENS, "rereads", *COSTS, "summarizing")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Total(Entry):
+class Total(LedgerEntry):
     """The sum of `entries`, as if they were one prune at the first request."""
 
-    entries: tuple[Entry, ...] = field(default=(), repr=False)
+    entries: tuple[LedgerEntry, ...] = field(default=(), repr=False)
 
     def __str__(self) -> str:
         """Say what all prunes together saved or lost."""
@@ -152,7 +152,7 @@ class Total(Entry):
         return sum(each.lasting for each in self.entries)
 
 
-def sum_up(entries: tuple[Entry, ...], prices: Prices, requests: int) -> Total:
+def sum_up(entries: tuple[LedgerEntry, ...], prices: Prices, requests: int) -> Total:
     """Add up prunes as if they were one prune at the first of `requests` requests."""
     sums: dict[str, Any] = {name: sum(getattr(each, name) for each in entries) for name in SUMS}
     return Total(prices=prices, request=1, requests=requests, entries=entries, **sums)
@@ -169,7 +169,7 @@ def amount(tokens: float, prices: Prices) -> str:
 WIDTH = 80  # columns of a terminal
 NAMED = 3  # prunes that lost the most, each with a sentence; the others share one
 COLD = "cold"
-COLUMNS: Mapping[str, Callable[[Entry], str]] = {  # ten columns of eight characters fill the width
+COLUMNS: Mapping[str, Callable[[LedgerEntry], str]] = {  # ten columns of eight characters fill the width
     "removed": lambda each: short(each.removed),
     "placed": lambda each: short(each.placeholders),
     "rewrote": lambda each: short(max(0, each.rewritten - each.placeholders)),

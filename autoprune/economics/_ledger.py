@@ -24,7 +24,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from autoprune.economics._changes import Change, Previous, Pruned, Sent, TextRatio, check_pauses, find_change
-from autoprune.economics._entries import Entry, Total, count_noun, sum_up, table
+from autoprune.economics._entries import LedgerEntry, Total, count_noun, sum_up, table
 from autoprune.economics._prices import CACHE_LIFE, CALL_TOKENS, Prices, Tier
 from autoprune.economics._prices import prices as prices_of
 from autoprune.errors import SettingsError, is_number, require_keys
@@ -73,8 +73,8 @@ class Ledger:
         self.requests = 0
         self.reported: tuple[Reported, ...] = ()
         self.unused: tuple[Reported, ...] = ()  # usage that cannot be true
-        self._entries: list[Entry] = []
-        self._scaled: tuple[Entry, ...] | None = None  # in the provider's tokens, until the next request
+        self._entries: list[LedgerEntry] = []
+        self._scaled: tuple[LedgerEntry, ...] | None = None  # in the provider's tokens, until the next request
         self._bill = 0.0  # the cost of all prompts that were sent, in input tokens
         self._before: Previous | None = None
         self._thinking = 0  # tokens that have become invalid
@@ -151,7 +151,7 @@ class Ledger:
         return learned.value or self.tokens_per_counted
 
     @property
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[LedgerEntry, ...]:
         """All prunes, oldest first, in the provider's tokens if its usage was given."""
         if self._scaled is None:
             ratio, text = self.tokens_per_counted, self.tokens_per_text
@@ -203,7 +203,7 @@ class Ledger:
             tiers = tuple(Tier(**each) for each in record["prices"].get("tiers", ()))
             ledger = cls(Prices(**{"life": life, **record["prices"], "tiers": tiers}))
             ledger.requests = record["requests"]
-            ledger._entries = [Entry.from_dict(each, ledger.prices) for each in record["entries"]]
+            ledger._entries = [LedgerEntry.from_dict(each, ledger.prices) for each in record["entries"]]
             ledger._cleared = dict(record["cleared"])
             ledger.reported = tuple(Reported(**each) for each in record["reported"])
             ledger.unused = tuple(Reported(**each) for each in record.get("unused", ()))
@@ -273,7 +273,7 @@ class Ledger:
         # A rewrite is added to the newest open prune. If there is none, it gets a new entry.
         is_open = bool(self._entries) and not self._entries[-1].is_over
         if found.removed or summarizing or (found.rewritten and not is_open):
-            entry = Entry(
+            entry = LedgerEntry(
                 prices=self.prices,
                 request=self.requests,
                 removed=found.removed + now.placeholders,

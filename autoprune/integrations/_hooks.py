@@ -63,7 +63,7 @@ class RequestPruner:
         """Store the arguments. The strategy is looked up at the first prune."""
         self._pruner = _find_pruner(pruning)
         self._strategy = strategy
-        self._past = Recent(MOST_CONVERSATIONS, lambda head: Past())
+        self._past = Recent(MOST_CONVERSATIONS, lambda head: RequestSettings())
 
     def prune(self, body: Mapping[str, Any], path: str, headers: Mapping[str, str] | None = None) -> PrunedRequest:
         """Prune a request's body. If it cannot be read, log a warning and return it unchanged.
@@ -82,18 +82,18 @@ class RequestPruner:
 
 
 @dataclass
-class Past:
+class RequestSettings:
     """The settings of a conversation's requests, so that with a new model or safe zone no cleared result comes back."""
 
     history: History = field(default_factory=dict)
 
 
-def _find_past(known: Recent[Past], messages: object) -> Past:
+def _find_past(known: Recent[RequestSettings], messages: object) -> RequestSettings:
     """Find the past of a conversation; an empty one for messages that cannot be read."""
     try:
-        return known.match("", prefix_digests(messages)) if isinstance(messages, list) else Past()
+        return known.match("", prefix_digests(messages)) if isinstance(messages, list) else RequestSettings()
     except (TypeError, ValueError, RecursionError):  # keys that are not texts, or an endless message
-        return Past()
+        return RequestSettings()
 
 
 def _find_pruner(pruning: Pruning) -> AnyPruner:
@@ -146,7 +146,7 @@ class FrameworkPruner:
         self._pruner = pruner
         self._strategy = strategy
         self._written_in = written_in
-        self._past = Recent(MOST_CONVERSATIONS, lambda head: Past())
+        self._past = Recent(MOST_CONVERSATIONS, lambda head: RequestSettings())
 
     def prune(self, messages: list[Any], model: str | None = None, beside: Sequence[str] = ()) -> Result:
         """Prune messages that are sent to a `model`; the texts in `beside` are the system prompt and the tools."""

@@ -58,7 +58,7 @@ def _binds(model: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class PolicyOutcome:
     """The result of a policy for a plan: API parameters, notes, and the thinking to remove now and later."""
 
     parameters: Mapping[str, object]
@@ -71,16 +71,16 @@ class Outcome:
         return replace(plan, stripped=self.stripped, stripped_later=self.stripped_later)
 
 
-NO_OUTCOME = Outcome({})
+NO_OUTCOME = PolicyOutcome({})
 
 
-def outcome(chosen: ThinkingPolicy, plan: Plan) -> Outcome:
+def outcome(chosen: ThinkingPolicy, plan: Plan) -> PolicyOutcome:
     """Apply a policy to the thinking blocks after an edit, or after a result that was cleared earlier."""
     end: Path = (len(plan.transcript.entries),)
     edited = plan.first_changed or end
     if chosen is ThinkingPolicy.STRIP:
         return _report_stripped(plan, _thoughts_after(plan, plan.changed or end))
-    unchanged = Outcome({}, plan.stripped)
+    unchanged = PolicyOutcome({}, plan.stripped)
     if chosen is ThinkingPolicy.DROP_BLOCK:
         behind = _thoughts_after(plan, min(edited, plan.changed or end))
         return replace(unchanged, parameters=drop_block(behind)) if behind else unchanged
@@ -94,14 +94,14 @@ def outcome(chosen: ThinkingPolicy, plan: Plan) -> Outcome:
     return replace(unchanged, notes=(note,))
 
 
-def _report_refused(plan: Plan) -> Outcome:
+def _report_refused(plan: Plan) -> PolicyOutcome:
     """Note how many results were kept because thinking follows them, if the prompt is over its limit.
 
     The walk edited only results that no thinking followed at that time; later thinking is bound to the edited messages.
     """
     bound = sum(reason is Reason.BOUND for reason in plan.kept.values())
     note = f"{bound} tool results were kept for the thinking behind them (thinking_policy 'refuse')"
-    return Outcome({}, notes=(note,)) if bound and plan.tokens > plan.limit else NO_OUTCOME
+    return PolicyOutcome({}, notes=(note,)) if bound and plan.tokens > plan.limit else NO_OUTCOME
 
 
 def drop_block(thoughts: Sequence[Thought] = ()) -> dict[str, object]:
@@ -123,14 +123,14 @@ def _thoughts_after(plan: Plan, first: Path) -> list[Thought]:
     return [thought for thought in behind if thought.location.message not in plan.gone]
 
 
-def _report_stripped(plan: Plan, behind: Sequence[Thought]) -> Outcome:
+def _report_stripped(plan: Plan, behind: Sequence[Thought]) -> PolicyOutcome:
     """Report the thinking that the walk removed, and note the thinking that remains behind an edit."""
     out = set(plan.stripped)
     left = [thought for thought in behind if thought not in out]
     number = f"{len(left)} thinking block{'s stay' if len(left) > 1 else ' stays'} behind an edit"
     note = f"{number} (of the latest turn, or alone in a message): models that bind thinking refuse them"
     stripped_later = tuple(thought for thought in left if not thought.is_alone)
-    return Outcome({}, plan.stripped, stripped_later, notes=(note,) if left else ())
+    return PolicyOutcome({}, plan.stripped, stripped_later, notes=(note,) if left else ())
 
 
 def merged(parameters: Mapping[str, object], into: Mapping[str, object]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from autoprune.economics import Invoice, prices
 from autoprune.errors import SettingsError
 from autoprune.planning.plan import TRACKED, Conditions, Later, Plan, ThinkingPolicy
 from autoprune.planning.protections import DEFAULT_PROTECTIONS, Retention
-from autoprune.planning.thinking import NO_OUTCOME, Outcome, drop_block, outcome, policy
+from autoprune.planning.thinking import NO_OUTCOME, PolicyOutcome, drop_block, outcome, policy
 from autoprune.planning.view import FoldContext, FoldingStrategy, Strategy, asks_always, folds, name_of, option
 from autoprune.planning.walk import Walk
 from autoprune.pruners.history import History, check_history
@@ -105,7 +105,7 @@ class Terms:
 
 
 @dataclass(frozen=True)
-class Call:
+class PruneCall:
     """The inputs of one prune.
 
     `context` is what is known beside the messages if whole messages may go; else None. `reported` are the tokens of a
@@ -154,7 +154,7 @@ class Call:
         walk.extend(without_replaced(self.start_parser().read_on(self.bare, 0)))
         return self.make_plan(walk)[0]
 
-    def make_plan(self, walk: Walk) -> tuple[Plan, Outcome]:
+    def make_plan(self, walk: Walk) -> tuple[Plan, PolicyOutcome]:
         """Return the plan of a walk for the caller's messages, and the consequences for thinking blocks."""
         now = self.terms.at(len(self.messages))
         plan, thinking = walk.make_plan([*self.bare], fixed_tokens(self.bare, now.overhead)), NO_OUTCOME

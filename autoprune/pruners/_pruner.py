@@ -19,7 +19,7 @@ from autoprune.errors import SettingsError
 from autoprune.planning.plan import Plan
 from autoprune.planning.thinking import NO_OUTCOME
 from autoprune.planning.view import FoldingStrategy, Strategy, name_of
-from autoprune.pruners._base import Call, Configured, OrDefault, check_ratio, edit, restored, without_folded
+from autoprune.pruners._base import Configured, OrDefault, PruneCall, check_ratio, edit, restored, without_folded
 from autoprune.pruners.history import History
 from autoprune.pruners.memory import Remembered
 from autoprune.pruners.report import Report, cleanup_statistics
@@ -143,10 +143,10 @@ class Pruner(Configured):
         invoices: Mapping[int, Invoice] | None,
         history: History | None,
         usage: object,
-    ) -> Call:
+    ) -> PruneCall:
         """Check the settings and the conversation. Raises SettingsError or ConversationError."""
         terms = self._terms(strategy, calibration, history)
-        call = Call(
+        call = PruneCall(
             terms,
             check_conversation(conversation),
             {} if pauses is None else check_pauses(pauses),
@@ -155,13 +155,13 @@ class Pruner(Configured):
         )
         return self._complete(call, usage)
 
-    def _complete(self, call: Call, usage: object) -> Call:
+    def _complete(self, call: PruneCall, usage: object) -> PruneCall:
         """Add what a usage report says, and what this kind of pruner knows beside the messages."""
         notes = () if usage is None else (USAGE_UNUSED,)
         return replace(call, terms=replace(call.terms, fallbacks=(*call.terms.fallbacks, *notes)))
 
     def _stages(
-        self, call: Call, validate: bool | Provider, conversation_id: object
+        self, call: PruneCall, validate: bool | Provider, conversation_id: object
     ) -> Generator[Any, Any, Result[Any]]:
         """Run the stages of a prune. Yield the writer of its texts, and continue with the answer that is sent."""
         started, conversation = self._clock(), call.messages
@@ -201,7 +201,7 @@ class Pruner(Configured):
         log_prune(result.report, "INFO" if is_at_work or pruned is not conversation else "DEBUG")
         return callbacks.notify(result, conversation) if callbacks else result
 
-    def _rewrite(self, call: Call, plan: Plan, known: Remembered) -> Rewriting:
+    def _rewrite(self, call: PruneCall, plan: Plan, known: Remembered) -> Rewriting:
         """Rewrite the messages by a plan. Yield the writer of its texts, if it needs any."""
         yield from ()
         pruned = edit(call.messages, plan)
@@ -314,7 +314,7 @@ class Pruner(Configured):
 
     # Reports
 
-    def _report(self, call: Call, notes: tuple[str, ...], plan_of: Callable[[], Plan]) -> Report:
+    def _report(self, call: PruneCall, notes: tuple[str, ...], plan_of: Callable[[], Plan]) -> Report:
         """Create the report of a prune, without its seconds and the cost of its texts."""
         now = call.terms.at(len(call.messages))
         return Report(

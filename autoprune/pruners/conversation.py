@@ -14,7 +14,7 @@ from autoprune.conversation.summary import assemble, find_summary
 from autoprune.errors import SettingsError, check_number, is_number
 from autoprune.planning.plan import Plan
 from autoprune.planning.view import FoldContext, FoldingStrategy
-from autoprune.pruners._base import Call, Terms, edit
+from autoprune.pruners._base import PruneCall, Terms, edit
 from autoprune.pruners._pruner import Pruner, Rewriting
 from autoprune.pruners.history import History
 from autoprune.pruners.large_results import shortener
@@ -93,7 +93,7 @@ class ConversationPruner(Pruner):
         self.concurrency = concurrency
         self._memo: dict[str, str] = {}
 
-    def _complete(self, call: Call, usage: object) -> Call:
+    def _complete(self, call: PruneCall, usage: object) -> PruneCall:
         self._check_bounds()
         terms, running = call.terms, find_summary(call.messages)
         summarizer, note = summarizer_of(terms.strategy, self.llm)
@@ -108,7 +108,7 @@ class ConversationPruner(Pruner):
             key=None if reported else (terms, running, identity_of(summarizer), is_required),
         )
 
-    def _rewrite(self, call: Call, plan: Plan, known: Remembered) -> Rewriting:
+    def _rewrite(self, call: PruneCall, plan: Plan, known: Remembered) -> Rewriting:
         """Write the summary and the texts of large results, and rewrite the messages."""
         summarizer, _ = summarizer_of(call.terms.strategy, self.llm)
         writer = SummaryWriter(
@@ -187,7 +187,7 @@ def reported_tokens(usage: object, calibration: float) -> tuple[int | None, str 
         return None, f"{error}: the count was used"
 
 
-def _with_summary(plan: Plan, answer: Answer, call: Call) -> tuple[Plan, list[Any]]:
+def _with_summary(plan: Plan, answer: Answer, call: PruneCall) -> tuple[Plan, list[Any]]:
     """Carry out a plan with the new summary; return the plan with the new counts, and the conversation.
 
     If the conversation would not be smaller, the plan is returned without changes, and the caller's messages.

@@ -87,7 +87,7 @@ from autoprune.strategies.bills import (
 )
 from autoprune.strategies.finished_steps import (
     FinishedSteps,
-    Past,
+    Gone,
     cut_by,
     fold,
     folds_text,
@@ -207,7 +207,7 @@ class CacheAwareState(BaseStrategy):
         self._steps = None if strategy.fold_steps is None else FinishedSteps()
         self._in_use: Mapping[ToolResult, str] = {}
         self._owed = 0.0
-        self._past = Past(folds_steps=strategy.fold_steps is not None)
+        self._past = Gone(folds_steps=strategy.fold_steps is not None)
         self._open: Mapping[Candidate, None] = {}  # the candidates at this request, oldest first
         self._worths: dict[Candidate, float] = {}  # the worth of some of them
         self._request = 0

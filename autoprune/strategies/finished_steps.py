@@ -255,7 +255,7 @@ LEAST_CHARACTERS = 2  # of a block, for each token: more tokens than it has
 Key: TypeAlias = tuple[str, str]  # a tool and its arguments, which identify a fetch
 
 
-class Past:
+class Gone:
     """The results and steps that are gone at a point of a walk. Results are known by their identity."""
 
     def __init__(self, *, folds_steps: bool) -> None:

@@ -60,7 +60,7 @@ PLANS = frozenset(("todo", "todos", "todowrite", "todoread", "plan", "think", "t
 TASKS = frozenset(("create", "update", "list", "get", "add", "set"))  # beside "task" in a tool's name
 
 
-class Text(NamedTuple):
+class AgentText(NamedTuple):
     """A text of the agent in one call or answer, and the tokens of work that it uses up."""
 
     text: str
@@ -120,7 +120,7 @@ class _Texts:
     words: Set[str]  # distinctive ones; none if the text is short
 
     @classmethod
-    def of(cls, texts: Iterable[Text], request: int, *, is_prose: bool) -> "_Texts":
+    def of(cls, texts: Iterable[AgentText], request: int, *, is_prose: bool) -> "_Texts":
         """Join the texts of one kind."""
         given = [each for each in texts if each.is_prose is is_prose]
         text = "\n".join(each.text for each in given)
@@ -129,7 +129,7 @@ class _Texts:
         return cls(request, is_prose, len(text), sum(each.tokens for each in given), words)
 
 
-class Usage:
+class UseTracker:
     """Track in one walk which results the agent has used, and by which request."""
 
     def __init__(self) -> None:
@@ -155,7 +155,7 @@ class Usage:
             self._cleared.add(result)
         self._take(_Read(result, result.tokens if tokens is None else tokens, is_document(action)))
 
-    def write(self, texts: Sequence[Text], request: int) -> None:
+    def write(self, texts: Sequence[AgentText], request: int) -> None:
         """Record what the agent wrote until a request: it uses up results."""
         for is_prose in (False, True):
             self._take(_Texts.of(texts, request, is_prose=is_prose))
@@ -241,7 +241,7 @@ def distinctive_words(text: str) -> set[str]:
     return found
 
 
-def written_text(action: Action) -> Text | None:
+def written_text(action: Action) -> AgentText | None:
     """Return what the agent wrote in a call; None for a query, a command or a plan."""
     if action.call is None or is_plan(action.call):
         return None
@@ -252,12 +252,12 @@ def written_text(action: Action) -> Text | None:
     if any(_has_type(path, PROSE) for _, path in changed) if changed else not action.command:
         return prose(text)
     is_work = len(text) >= LONG_CODE or any(does == "edited" for does, _ in changed)
-    return Text(text, False, len(text) * (TOKENS_PER_CHARACTER if is_work else QUERY_TOKENS))
+    return AgentText(text, False, len(text) * (TOKENS_PER_CHARACTER if is_work else QUERY_TOKENS))
 
 
-def prose(text: str) -> Text:
+def prose(text: str) -> AgentText:
     """Return a text that the agent wrote for a person."""
-    return Text(text, True, TOKENS_PER_CHARACTER * max(0, len(text) - FREE_PROSE))
+    return AgentText(text, True, TOKENS_PER_CHARACTER * max(0, len(text) - FREE_PROSE))
 
 
 def is_plan(call: ToolCall) -> bool:

@@ -27,7 +27,7 @@ from autoprune.conversation.transcript import Entry, Speaker, ToolCall, ToolResu
 from autoprune.facts.actions import Action
 from autoprune.facts.calls import argument_texts, arguments, command, paths, tool_words
 from autoprune.facts.plain_text import identifiers
-from autoprune.strategies.usage import CHANGING, Text, Usage, prose, written_text
+from autoprune.strategies.usage import CHANGING, AgentText, UseTracker, prose, written_text
 
 LEAST_TOKENS = 60  # smaller results always stay: their placeholder would save next to nothing
 TOUCHED_FACTOR, TOUCHED_HALF = 6.0, 40  # the factor of a touched file, and its half-life in requests
@@ -155,12 +155,12 @@ class AtWork:
         self._failed: set[int] = set()  # results by identity
         self._edited: dict[str, int] = {}  # paths, with the newest request that changed each
         self._reads: dict[str, dict[str, ToolResult]] = {}  # by base name and path, the newest last
-        self._usage = Usage()
+        self._usage = UseTracker()
         self._pictures: dict[str, list[ToolResult]] = {}  # the newest of each screen
         self._outdated: dict[ToolResult, int] = {}  # older ones, with the request by which they are out of date
         self._answer: tuple[str, ...] = ()  # the newest message, if it is the model's without calls
         self._newest_sent = 0  # the request that sent the newest result
-        self._texts: list[Text] = []  # what the agent wrote, until it does something else
+        self._texts: list[AgentText] = []  # what the agent wrote, until it does something else
         self._written = 0  # the request of the newest such text
 
     def observe(self, entry: Entry, cleared: Mapping[ToolResult, int] = NOTHING_CLEARED) -> None:

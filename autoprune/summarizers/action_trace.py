@@ -47,7 +47,7 @@ TITLE = "Actions by tool, numbered in their order"
 
 
 @dataclass(frozen=True)
-class Total:
+class Tally:
     """The number of a tool's calls, or of a speaker's messages, and how many failed."""
 
     key: Key
@@ -100,7 +100,7 @@ class Line:
 class Trace:
     """The content of an action trace: `totals` count everything, `lines` are the listed lines, oldest first."""
 
-    totals: tuple[Total, ...] = ()
+    totals: tuple[Tally, ...] = ()
     lines: tuple[Line, ...] = ()
 
     @property
@@ -237,19 +237,19 @@ def _most_telling(lines: Sequence[Line], number: int) -> list[Line]:
     return [line for line in lines if line.number in numbers]
 
 
-def _sum_totals(totals: Sequence[Total]) -> tuple[Total, ...]:
+def _sum_totals(totals: Sequence[Tally]) -> tuple[Tally, ...]:
     """Merge the totals of all tools into one; the totals of messages stay."""
     calls = [total for total in totals if total.key not in (USER, MODEL)]
     others = tuple(total for total in totals if total.key in (USER, MODEL))
     times, failed = sum(total.times for total in calls), sum(total.failed for total in calls)
-    return (Total(("all tools", "call"), times, failed), *others) if calls else others
+    return (Tally(("all tools", "call"), times, failed), *others) if calls else others
 
 
 def extend_trace(trace: Trace, more: Sequence[Line]) -> Trace:
     """Add lines to a trace; consecutive equal lines under a heading are merged."""
     totals = {total.key: total for total in trace.totals}
     for line in more:
-        total = totals.get(line.key, Total(line.key))
+        total = totals.get(line.key, Tally(line.key))
         totals[line.key] = replace(total, times=total.times + 1, failed=total.failed + line.is_failed)
     last: dict[Key, Line] = {}
     lines: dict[int, Line] = {}
@@ -264,7 +264,7 @@ def extend_trace(trace: Trace, more: Sequence[Line]) -> Trace:
 
 def read_trace(text: str) -> Trace | None:
     """Parse the text of `str(trace)`; return None for any other text."""
-    totals: list[Total] = []
+    totals: list[Tally] = []
     lines: list[Line] = []
     for row in text.split("\n"):
         if row.startswith(DETAIL) and lines:
@@ -272,7 +272,7 @@ def read_trace(text: str) -> Trace | None:
         elif (match := LINE.fullmatch(row)) and totals:
             lines.append(Line(totals[-1].key, int(match[2]), match[3], bool(match[1]), int(match[4] or 1)))
         elif match := HEADER.fullmatch(row):
-            totals.append(Total((match[1], match[3]), int(match[2]), int(match[4] or 0)))
+            totals.append(Tally((match[1], match[3]), int(match[2]), int(match[4] or 0)))
         else:
             return None
     trace = Trace(tuple(totals), tuple(sorted(lines, key=lambda line: line.number)))

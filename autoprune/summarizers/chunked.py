@@ -43,7 +43,7 @@ Round: TypeAlias = Generator[Sequence[Ask], Sequence[Answer], Partials | Failed]
 
 
 @dataclass(frozen=True)
-class Sizes:
+class SummarySizes:
     """The maximum tokens of a question, a partial summary and the last summary."""
 
     room: int
@@ -129,10 +129,10 @@ class Chunked:
                 return with_usage(spent[-1].text, spent)
             parts = _consolidate(brief, partials, sizes)
 
-    def _sizes(self, brief: Brief) -> Sizes:
+    def _sizes(self, brief: Brief) -> SummarySizes:
         room = self.window_tokens - brief.count(brief.previous) - brief.count(brief.request)
         whole = min(brief.max_tokens, room // 2)
-        return Sizes(room, min(whole, (room - whole) // FAN_IN - FRAME_TOKENS), whole)
+        return SummarySizes(room, min(whole, (room - whole) // FAN_IN - FRAME_TOKENS), whole)
 
     def _round(self, parts: Sequence[Brief]) -> Round:
         """Ask for the summaries of the parts, and return them or the first failure."""
@@ -144,7 +144,7 @@ class Chunked:
                 partials += (answer,)
         return partials if len(parts) == 1 else tuple(map(_note_cut, partials, parts))
 
-    def _first_round(self, brief: Brief, sizes: Sizes) -> list[Brief]:
+    def _first_round(self, brief: Brief, sizes: SummarySizes) -> list[Brief]:
         """Create the questions of the first round: the brief itself if it fits, else its parts."""
         groups = _groups(brief.utterances)
         weights = [_rendered_tokens(group, brief) for group in groups]
@@ -222,7 +222,7 @@ def _shorten_part(part: Utterances, brief: Brief, room: int) -> Utterances:
     return (*asked, Utterance(Speaker.OTHER, rest))
 
 
-def _consolidate(brief: Brief, partials: Partials, sizes: Sizes) -> list[Brief]:
+def _consolidate(brief: Brief, partials: Partials, sizes: SummarySizes) -> list[Brief]:
     """Create the questions of the next round. Each merges several summaries, the first of which is its `previous`."""
     lots = math.ceil(len(partials) / sizes.fan_in)
     edges = [len(partials) * at // lots for at in range(lots + 1)]

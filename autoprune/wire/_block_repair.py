@@ -3,7 +3,7 @@
 A round first moves misplaced blocks into messages of their role. If there were any, the round ends, because which calls
 are answered is known only afterwards. Otherwise the round takes these steps in order: remove surplus cache marks and
 empty blocks, change ids, put results after their calls, drop or fill empty messages, alternate roles. Each API reads
-and writes its blocks through a `Shape`; a message under repair is a `Draft`.
+and writes its blocks through a `Shape`; a message under repair is a `MessageDraft`.
 """
 
 import re
@@ -100,7 +100,7 @@ class Shape(ABC):
 
 
 @dataclass(frozen=True)
-class Draft:
+class MessageDraft:
     """A message under repair. Each block has its original index; new blocks and new messages have NEW."""
 
     at: int
@@ -109,7 +109,7 @@ class Draft:
     blocks: tuple[tuple[int, object], ...]
     is_touched: bool = False
 
-    def replace_blocks(self, blocks: Sequence[tuple[int, object]]) -> "Draft":
+    def replace_blocks(self, blocks: Sequence[tuple[int, object]]) -> "MessageDraft":
         """Replace the blocks. Returns the same draft if the blocks are the same."""
         same = len(blocks) == len(self.blocks) and all(
             one[1] is other[1] for one, other in zip(blocks, self.blocks, strict=True)
@@ -117,22 +117,22 @@ class Draft:
         return self if same else replace(self, blocks=tuple(blocks), is_touched=True)
 
 
-def make_draft(at: int, message: object, shape: Shape) -> Draft:
+def make_draft(at: int, message: object, shape: Shape) -> MessageDraft:
     """Create a draft of a message. A text or a bare part becomes one block."""
     own = fields_of(message)
     content = own.get(shape.field)
     blocks = items_of(content) if not isinstance(content, str) or is_bare(content) else [shape.text_block(content)]
     # Gemini's SDK accepts a part without a content around it.
     blocks = [message] if is_part(message, shape) else blocks
-    return Draft(at, message, string_of(own.get("role")) if own else "", tuple(enumerate(blocks)))
+    return MessageDraft(at, message, string_of(own.get("role")) if own else "", tuple(enumerate(blocks)))
 
 
-def new_draft(role: str, blocks: Sequence[object], like: object, shape: Shape) -> Draft:
+def new_draft(role: str, blocks: Sequence[object], like: object, shape: Shape) -> MessageDraft:
     """Create a draft of a message that the repair adds."""
-    return Draft(NEW, shape.new_message(role, blocks, like), role, tuple((NEW, block) for block in blocks))
+    return MessageDraft(NEW, shape.new_message(role, blocks, like), role, tuple((NEW, block) for block in blocks))
 
 
-def write_message(one: Draft, shape: Shape) -> object:
+def write_message(one: MessageDraft, shape: Shape) -> object:
     """Write the message of a draft. Return the same object if nothing has changed. A text remains a text."""
     if not one.is_touched:
         return one.message
@@ -153,12 +153,12 @@ def is_part(message: object, shape: Shape) -> bool:
     return None in shape.users and not is_content and is_held
 
 
-def split_by_role(drafts: Sequence[Draft], shape: Shape, log: Log) -> list[Draft]:
+def split_by_role(drafts: Sequence[MessageDraft], shape: Shape, log: Log) -> list[MessageDraft]:
     """Split each draft with misplaced blocks into messages of the roles that its blocks belong to.
 
     Thinking moves with the calls that follow it. Thinking without such calls is removed.
     """
-    kept: list[Draft] = []
+    kept: list[MessageDraft] = []
     for one in drafts:
         problems = {int(problem.path[2]): problem for problem in log.problems_at(one.at, *MISPLACED)}
         roles = _target_roles(one, problems, shape)
@@ -171,7 +171,7 @@ def split_by_role(drafts: Sequence[Draft], shape: Shape, log: Log) -> list[Draft
     return kept
 
 
-def _target_roles(one: Draft, problems: Mapping[int, Problem], shape: Shape) -> dict[int, str | None]:
+def _target_roles(one: MessageDraft, problems: Mapping[int, Problem], shape: Shape) -> dict[int, str | None]:
     """Return the role that each misplaced block belongs to; None for a block that must be removed."""
     roles: dict[int, str | None] = {}
     is_before_call = False
@@ -184,7 +184,7 @@ def _target_roles(one: Draft, problems: Mapping[int, Problem], shape: Shape) -> 
     return roles
 
 
-def _split_groups(one: Draft, roles: Mapping[int, str | None], shape: Shape) -> list[Draft]:
+def _split_groups(one: MessageDraft, roles: Mapping[int, str | None], shape: Shape) -> list[MessageDraft]:
     """Create a draft for each group of blocks of one role. The message keeps the first group of its own role."""
     staying = [(at, block) for at, block in one.blocks if roles.get(at, "") is not None]
     groups = [(role, list(group)) for role, group in groupby(staying, key=lambda each: roles.get(each[0]) or one.role)]
@@ -229,7 +229,7 @@ def repair_blocks(
     return Round([write_message(one, shape) for one in drafts], log.repairs)
 
 
-def _remove_marks(one: Draft, log: Log) -> Draft:
+def _remove_marks(one: MessageDraft, log: Log) -> MessageDraft:
     """Remove the cache marks of a message that are too many."""
     blocks = dict(one.blocks)
     for problem in log.problems_at(one.at, "too_many_marks"):
@@ -250,7 +250,7 @@ def _without_mark(value: object, path: Sequence[int | str]) -> object:
     )
 
 
-def _remove_empty(one: Draft, shape: Shape, log: Log) -> Draft:
+def _remove_empty(one: MessageDraft, shape: Shape, log: Log) -> MessageDraft:
     """Remove the empty blocks of a message, and repair its results."""
     removed, changed = set[int](), set[int]()
     for problem in log.problems_at(one.at, *REMOVED, *MENDED):
@@ -264,14 +264,16 @@ def _remove_empty(one: Draft, shape: Shape, log: Log) -> Draft:
     return one.replace_blocks([(at, shape.repair_result(block) if at in changed else block) for at, block in kept])
 
 
-def _settle_empty_messages(drafts: Sequence[Draft], shape: Shape, log: Log, *, alternates: bool) -> list[Draft]:
+def _settle_empty_messages(
+    drafts: Sequence[MessageDraft], shape: Shape, log: Log, *, alternates: bool
+) -> list[MessageDraft]:
     """Remove empty messages, or fill them with a placeholder if the roles require a message in their place."""
     following: list[str | None] = []
     role: str | None = None
     for one in reversed(drafts):
         following.append(role)
         role = role if _is_lost(one, log) and log.problems_at(one.at, *LEFT_EMPTY) else one.role
-    kept: list[Draft] = []
+    kept: list[MessageDraft] = []
     for one, after in zip(drafts, reversed(following), strict=True):
         if not _is_lost(one, log):
             kept.append(one)
@@ -290,13 +292,13 @@ def _settle_empty_messages(drafts: Sequence[Draft], shape: Shape, log: Log, *, a
     return kept
 
 
-def _is_lost(one: Draft, log: Log) -> bool:
+def _is_lost(one: MessageDraft, log: Log) -> bool:
     return not one.blocks and (one.is_touched or bool(log.problems_at(one.at, "empty_content")))
 
 
-def _alternate_roles(drafts: Sequence[Draft], shape: Shape, log: Log) -> list[Draft]:
+def _alternate_roles(drafts: Sequence[MessageDraft], shape: Shape, log: Log) -> list[MessageDraft]:
     """Put the user first, and merge neighbors that share a role if a rule requires it."""
-    groups: list[list[Draft]] = []
+    groups: list[list[MessageDraft]] = []
     for one in drafts:
         problems = log.problems_at(one.at, "first_message", "alternation", "call_place")
         what = ""
@@ -318,11 +320,11 @@ def _alternate_roles(drafts: Sequence[Draft], shape: Shape, log: Log) -> list[Dr
     return [_merge(group, shape) if len(group) > 1 else group[0] for group in groups]
 
 
-def _is_same(one: Draft, other: Draft, shape: Shape) -> bool:
+def _is_same(one: MessageDraft, other: MessageDraft, shape: Shape) -> bool:
     return one.role == other.role or {one.role, other.role} <= {*shape.users}
 
 
-def _merge(group: Sequence[Draft], shape: Shape) -> Draft:
+def _merge(group: Sequence[MessageDraft], shape: Shape) -> MessageDraft:
     """Merge several messages into the first."""
     first = group[0]
     if any(one.role != first.role for one in group):
@@ -331,7 +333,7 @@ def _merge(group: Sequence[Draft], shape: Shape) -> Draft:
     return first.replace_blocks([*first.blocks, *((NEW, block) for one in group[1:] for _, block in one.blocks)])
 
 
-def _trim_end(one: Draft, log: Log) -> Draft:
+def _trim_end(one: MessageDraft, log: Log) -> MessageDraft:
     """Remove the white space at the end of the last message."""
     problems = log.problems_at(one.at, "trailing_whitespace")
     at, last = one.blocks[-1] if one.blocks else (NEW, None)
@@ -342,7 +344,7 @@ def _trim_end(one: Draft, log: Log) -> Draft:
     return one.replace_blocks([*one.blocks[:-1], (at, with_item(last, "text", words.rstrip()))])
 
 
-def _place_results(drafts: Sequence[Draft], shape: Shape, log: Log, open_calls: OpenCalls) -> list[Draft]:
+def _place_results(drafts: Sequence[MessageDraft], shape: Shape, log: Log, open_calls: OpenCalls) -> list[MessageDraft]:
     """Put each result directly after its call. Pairs that break no rule stay unchanged."""
     is_open = {
         one.at for one in drafts if log.problems_at(one.at, "unanswered_call") or log.problems_at(one.at + 1, *ASTRAY)
@@ -370,7 +372,7 @@ def _place_results(drafts: Sequence[Draft], shape: Shape, log: Log, open_calls: 
     return _insert_results(left, given, shape)
 
 
-def _events(one: Draft, shape: Shape) -> Iterator[Event]:
+def _events(one: MessageDraft, shape: Shape) -> Iterator[Event]:
     """Yield the calls and results of a message."""
     for index, block in one.blocks:
         if (keys := shape.call_keys(one.role, block)) is not None:
@@ -379,9 +381,11 @@ def _events(one: Draft, shape: Shape) -> Iterator[Event]:
             yield Event((one.at, index), False, keys, nearby=shape.nearby_keys(block))
 
 
-def _insert_results(drafts: Sequence[Draft], given: Mapping[int, Sequence[object]], shape: Shape) -> list[Draft]:
+def _insert_results(
+    drafts: Sequence[MessageDraft], given: Mapping[int, Sequence[object]], shape: Shape
+) -> list[MessageDraft]:
     """Put the results for each message at the front of the next one, or in a new one if that is not the user's."""
-    kept: list[Draft] = []
+    kept: list[MessageDraft] = []
     for at, one in enumerate(drafts):
         waiting = given.get(drafts[at - 1].at, ()) if at else ()
         if waiting and one.role in shape.users:
@@ -394,7 +398,7 @@ def _insert_results(drafts: Sequence[Draft], given: Mapping[int, Sequence[object
     return kept
 
 
-def _change_ids(drafts: Sequence[Draft], shape: Shape, log: Log) -> list[Draft]:
+def _change_ids(drafts: Sequence[MessageDraft], shape: Shape, log: Log) -> list[MessageDraft]:
     """Give a new id to calls with an invalid or duplicate id, and to their results."""
     flagged = [
         (problem, (one.at, int(problem.path[2])))

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from autoprune.conversation.transcript import Path
 from autoprune.wire._elements import Fences, Places, is_blank, occurrences, trim_line_breaks
-from autoprune.wire.dialects import Dialect, Example, Found, after_letters, all_dialects
+from autoprune.wire.dialects import Dialect, Example, FoundResult, after_letters, all_dialects
 from autoprune.wire.parsing import Parser, Standing
 
 KIND = "cline"
@@ -48,7 +48,7 @@ class Extent(NamedTuple):
     is_error: bool | None
 
 
-def find(text: str, path: Path, parser: Parser) -> list[Found]:
+def find(text: str, path: Path, parser: Parser) -> list[FoundResult]:
     """Find the results in a user's text. A text that is only a heading announces the payload in the next block."""
     standing = parser.standing
     results = extents(text, standing)
@@ -59,7 +59,7 @@ def find(text: str, path: Path, parser: Parser) -> list[Found]:
     return _close_calls(text, results, parser)
 
 
-def find_below(text: str, path: Path, parser: Parser) -> list[Found] | None:
+def find_below(text: str, path: Path, parser: Parser) -> list[FoundResult] | None:
     """Find the result in a block whose heading is the block before it; None for any other block."""
     heading, parser.heading = parser.heading, None
     if heading is None or heading[0] != path or text.startswith(ENVIRONMENT[1:]) or _first_heading(text):
@@ -69,9 +69,9 @@ def find_below(text: str, path: Path, parser: Parser) -> list[Found] | None:
     return _close_calls(text, [result] if result else [], parser)
 
 
-def _close_calls(text: str, found: Sequence[Extent], parser: Parser) -> list[Found]:
+def _close_calls(text: str, found: Sequence[Extent], parser: Parser) -> list[FoundResult]:
     return [
-        Found(after_letters(text, begin + 1), start, stop, tool, parser.open_calls.close_in_text(tool), is_error)
+        FoundResult(after_letters(text, begin + 1), start, stop, tool, parser.open_calls.close_in_text(tool), is_error)
         for begin, start, stop, tool, is_error in found
     ]
 

@@ -144,7 +144,7 @@ class Log:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class BlockMessage:
     """A message whose content is a text or a list of blocks. A value that is not a message has no fields."""
 
     fields: Mapping[str, object]
@@ -153,11 +153,11 @@ class Turn:
     blocks: Sequence[Mapping[str, object]]
 
 
-def read_turn(message: object, name: str = "content") -> Turn:
+def read_turn(message: object, name: str = "content") -> BlockMessage:
     """Parse a message into a turn, with its content from the field `name`."""
     own = fields_of(message)
     content = own.get(name)
-    return Turn(own, string_of(own.get("role")), content, [fields_of(block) for block in items_of(content)])
+    return BlockMessage(own, string_of(own.get("role")), content, [fields_of(block) for block in items_of(content)])
 
 
 def items_of(value: object) -> Sequence[object]:

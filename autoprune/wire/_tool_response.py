@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from autoprune.conversation.transcript import Location, Path, ToolCall, ToolInput
 from autoprune.wire._elements import Span, elements
-from autoprune.wire.dialects import Example, Found, after_letters, argument, element_dialect, read_raw
+from autoprune.wire.dialects import Example, FoundResult, after_letters, argument, element_dialect, read_raw
 from autoprune.wire.parsing import UNKNOWN, Parser
 
 DECODER = json.JSONDecoder(strict=False)  # templates do not always escape line breaks
@@ -29,7 +29,7 @@ class Member(NamedTuple):
 NO_MEMBER = Member(None, 0, 0)
 
 
-def _read_response(text: str, span: Span, parser: Parser) -> Iterator[Found]:
+def _read_response(text: str, span: Span, parser: Parser) -> Iterator[FoundResult]:
     """Yield the result in an element. A result that names no tool answers the next open call."""
     members = _members(text, span.start, span.stop)
     name = members.get("name", NO_MEMBER).value
@@ -39,7 +39,7 @@ def _read_response(text: str, span: Span, parser: Parser) -> Iterator[Found]:
     if "content" in members:
         _, start, stop = members["content"]
         cut = after_letters(text, span.begin + 1)
-        yield Found(cut, start, stop, tool, call, put=_quote_as_json, is_plain=False)
+        yield FoundResult(cut, start, stop, tool, call, put=_quote_as_json, is_plain=False)
     else:
         yield read_raw("tool_response", text, span, call, tool)
 

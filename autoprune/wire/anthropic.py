@@ -27,9 +27,9 @@ from autoprune.wire._media import ANTHROPIC, is_media
 from autoprune.wire._parts import Payload, encrypted_tokens, json_text, payload, text_block, tokens
 from autoprune.wire._rules import (
     EMPTY,
+    BlockMessage,
     Problem,
     Provider,
-    Turn,
     id_keys,
     is_bare,
     is_blank,
@@ -304,13 +304,13 @@ def find_problems(messages: Sequence[object]) -> Iterator[Problem]:
     yield from _check_marks(turns)
 
 
-def call_ids(one: Turn) -> list[str]:
+def call_ids(one: BlockMessage) -> list[str]:
     """Return the ids of the calls that the next message must answer."""
     blocks = one.blocks if one.role == "assistant" else ()
     return [call_id for block in blocks if block.get("type") == "tool_use" and (call_id := string_of(block.get("id")))]
 
 
-def is_directive(one: Turn) -> bool:
+def is_directive(one: BlockMessage) -> bool:
     """Return whether a message is a system message with settings but without text."""
     return one.role == "system" and is_bare(one.content) and one.fields.get("output_config") is not None
 
@@ -323,7 +323,7 @@ def places_system(messages: Sequence[object]) -> bool:
     return not any(problem.rule == "misplaced_system" for problem in _check_roles([*map(read_turn, messages)]))
 
 
-def _check_roles(turns: Sequence[Turn]) -> Iterator[Problem]:
+def _check_roles(turns: Sequence[BlockMessage]) -> Iterator[Problem]:
     spoken = NOBODY  # the last message other than the system's
     waiting: list[int] = []  # the system's messages since
     for at, one in enumerate(turns):
@@ -342,7 +342,7 @@ def _check_roles(turns: Sequence[Turn]) -> Iterator[Problem]:
         yield Problem(NAME, "first_message", (0,), FIRST_ROLE)
 
 
-def _check_system_run(places: Sequence[int], before: Turn, after: Turn) -> Iterator[Problem]:
+def _check_system_run(places: Sequence[int], before: BlockMessage, after: BlockMessage) -> Iterator[Problem]:
     """Check that a run of system messages is between a user's message and the model's, or at the end."""
     if before is NOBODY:
         said = SYSTEM_FIRST
@@ -356,12 +356,12 @@ def _check_system_run(places: Sequence[int], before: Turn, after: Turn) -> Itera
         yield Problem(NAME, "misplaced_system", (at,), said.format(at))
 
 
-def _ends_in_server_result(one: Turn) -> bool:
+def _ends_in_server_result(one: BlockMessage) -> bool:
     kind = string_of(one.blocks[-1].get("type")) if one.blocks else None
     return kind is not None and kind.endswith("_tool_result")
 
 
-def _check_contents(at: int, one: Turn, *, is_last: bool) -> Iterator[Problem]:
+def _check_contents(at: int, one: BlockMessage, *, is_last: bool) -> Iterator[Problem]:
     if is_bare(one.content):
         may_be_empty = is_last and one.role == "assistant"
         if one.role not in NO_CONTENT or is_directive(one):
@@ -410,7 +410,7 @@ def _check_text(path: Path, block: Mapping[str, object]) -> Iterator[Problem]:
     yield Problem(NAME, "empty_text", path, said)
 
 
-def _check_ending(at: int, one: Turn) -> Iterator[Problem]:
+def _check_ending(at: int, one: BlockMessage) -> Iterator[Problem]:
     path: Path = (at, "content")
     words = one.content
     if one.blocks and one.blocks[-1].get("type") == "text":
@@ -419,7 +419,7 @@ def _check_ending(at: int, one: Turn) -> Iterator[Problem]:
         yield Problem(NAME, "trailing_whitespace", path, TRAILING)
 
 
-def _check_marks(turns: Sequence[Turn]) -> Iterator[Problem]:
+def _check_marks(turns: Sequence[BlockMessage]) -> Iterator[Problem]:
     """Yield the first marks of a request with too many. The last ones stay, since they cover more of the prompt."""
     marked = [path for at, one in enumerate(turns) for path in _marked_paths((at, "content"), one.blocks)]
     for path in marked[:-MOST_MARKS]:
@@ -434,7 +434,7 @@ def _marked_paths(path: Path, blocks: Sequence[Mapping[str, object]]) -> Iterato
             yield (*path, index)
 
 
-def _check_calls(at: int, one: Turn, ids: set[str]) -> Iterator[Problem]:
+def _check_calls(at: int, one: BlockMessage, ids: set[str]) -> Iterator[Problem]:
     """Check that each call has a unique id and a mapping as input."""
     for index, block in enumerate(one.blocks if one.role == "assistant" else ()):
         if block.get("type") != "tool_use":
@@ -453,7 +453,7 @@ def _check_calls(at: int, one: Turn, ids: set[str]) -> Iterator[Problem]:
             yield Problem(NAME, "call_input", (*path, "input"), said)
 
 
-def _check_answers(at: int, calls: Sequence[str], following: Turn) -> Iterator[Problem]:
+def _check_answers(at: int, calls: Sequence[str], following: BlockMessage) -> Iterator[Problem]:
     """Check that the next message begins with a result for each call."""
     places: dict[str, int] = {}
     is_leading, wanted = True, set(calls)
@@ -471,7 +471,7 @@ def _check_answers(at: int, calls: Sequence[str], following: Turn) -> Iterator[P
         yield Problem(NAME, "results_not_first", (at + 1, "content", misplaced[0][0]), said)
 
 
-def _check_results(at: int, one: Turn, calls: Sequence[str]) -> Iterator[Problem]:
+def _check_results(at: int, one: BlockMessage, calls: Sequence[str]) -> Iterator[Problem]:
     """Check that a message holds one result for each call of the previous message, and no other results."""
     open_calls, seen = set(calls), set[str]()
     for index, block in enumerate(one.blocks):

@@ -13,9 +13,9 @@ from autoprune.wire._media import BEDROCK, is_media
 from autoprune.wire._parts import ENCRYPTED_CHARACTERS, Payload, encrypted_tokens, json_text, payload, tokens
 from autoprune.wire._rules import (
     EMPTY,
+    BlockMessage,
     Problem,
     Provider,
-    Turn,
     id_keys,
     is_bare,
     is_blank,
@@ -253,7 +253,7 @@ def find_problems(messages: Sequence[object]) -> Iterator[Problem]:
         before = one
 
 
-def own_calls(one: Turn) -> Iterator[tuple[int, Mapping[str, object]]]:
+def own_calls(one: BlockMessage) -> Iterator[tuple[int, Mapping[str, object]]]:
     """Yield the calls that the next message must answer. Bedrock answers the calls of its server tools itself."""
     for index, block in enumerate(one.blocks if one.role == "assistant" else ()):
         call = fields_of(block.get("toolUse"))
@@ -261,19 +261,19 @@ def own_calls(one: Turn) -> Iterator[tuple[int, Mapping[str, object]]]:
             yield index, call
 
 
-def call_ids(one: Turn) -> list[str]:
+def call_ids(one: BlockMessage) -> list[str]:
     """Return the ids of the calls that the next message must answer."""
     return [call_id for _, call in own_calls(one) if (call_id := string_of(call.get("toolUseId"))) is not None]
 
 
-def own_results(one: Turn) -> Iterator[tuple[int, Mapping[str, object]]]:
+def own_results(one: BlockMessage) -> Iterator[tuple[int, Mapping[str, object]]]:
     """Yield the results of the caller's tools. Results of server tools are in the model's messages."""
     for index, block in enumerate(one.blocks if one.role != "assistant" else ()):
         if result := fields_of(block.get("toolResult")):
             yield index, result
 
 
-def _check_role(at: int, one: Turn, before: Turn) -> Iterator[Problem]:
+def _check_role(at: int, one: BlockMessage, before: BlockMessage) -> Iterator[Problem]:
     if one.fields and one.role not in ROLES:
         said = INVALID.format(one.role, f"messages.{at + 1}.member.role", f"enum value set: [{', '.join(ROLES)}]")
         yield Problem(NAME, "unknown_role", (at, "role"), said)
@@ -283,7 +283,7 @@ def _check_role(at: int, one: Turn, before: Turn) -> Iterator[Problem]:
         yield Problem(NAME, "alternation", (at,), ALTERNATE)
 
 
-def _check_contents(at: int, one: Turn) -> Iterator[Problem]:
+def _check_contents(at: int, one: BlockMessage) -> Iterator[Problem]:
     if one.fields and is_bare(one.content):
         yield Problem(NAME, "empty_content", (at, "content"), NO_CONTENT.format(at))
     for index, block in enumerate(one.blocks):
@@ -299,7 +299,7 @@ def _check_contents(at: int, one: Turn) -> Iterator[Problem]:
                 yield _blank_text((*inside, part))
 
 
-def _check_places(at: int, one: Turn, served: set[str]) -> Iterator[Problem]:
+def _check_places(at: int, one: BlockMessage, served: set[str]) -> Iterator[Problem]:
     """Yield the blocks that are in a message of the wrong role. `served` collects the ids of server tool calls."""
     for index, block in enumerate(one.blocks):
         path: Path = (at, "content", index)
@@ -320,7 +320,7 @@ def is_misplaced(role: str | None, result: Mapping[str, object], served: Collect
     return role == "assistant" and bool(result) and not is_served
 
 
-def _check_calls(at: int, one: Turn) -> Iterator[Problem]:
+def _check_calls(at: int, one: BlockMessage) -> Iterator[Problem]:
     """Check that each call of a message has a unique id of allowed characters."""
     seen = set[str]()
     for index, call in own_calls(one):
@@ -344,7 +344,7 @@ def _dotted_path(path: Path) -> str:
     return ".".join(("messages", *map(str, path)))
 
 
-def _check_answers(at: int, wanted: Sequence[str], following: Turn) -> Iterator[Problem]:
+def _check_answers(at: int, wanted: Sequence[str], following: BlockMessage) -> Iterator[Problem]:
     """Check that the next message begins with a result for each call."""
     results = list(own_results(following)) if following.role == "user" else []
     ids = {string_of(result.get("toolUseId")) for _, result in results}
@@ -359,7 +359,7 @@ def _check_answers(at: int, wanted: Sequence[str], following: Turn) -> Iterator[
         yield Problem(NAME, "results_not_first", (at + 1, "content", late[0][0]), said)
 
 
-def _check_results(at: int, one: Turn, wanted: set[str]) -> Iterator[Problem]:
+def _check_results(at: int, one: BlockMessage, wanted: set[str]) -> Iterator[Problem]:
     seen = set[str]()
     for index, result in own_results(one):
         path, answered = (at, "content", index), string_of(result.get("toolUseId"))

@@ -49,7 +49,7 @@ from autoprune.wire.parsing import UNKNOWN, Parser
 __all__ = [
     "Dialect",
     "Example",
-    "Found",
+    "FoundResult",
     "Span",
     "all_dialects",
     "dialect_of",
@@ -65,7 +65,7 @@ PAYLOAD = "@"  # the payload in an example
 ELEMENT = re.compile(r"<([A-Za-z][\w-]*)[^<>]*>")
 
 
-class Found(NamedTuple):
+class FoundResult(NamedTuple):
     """A result in a text: its payload from `start` to `stop`, and the offset of the exact cut before it."""
 
     cut: int
@@ -78,7 +78,7 @@ class Found(NamedTuple):
     is_plain: bool = True
 
 
-ReadElement: TypeAlias = Callable[[str, Span, Parser], Iterable[Found]]
+ReadElement: TypeAlias = Callable[[str, Span, Parser], Iterable[FoundResult]]
 
 
 @dataclass(frozen=True)
@@ -117,13 +117,13 @@ class Dialect:
     look: str
     tags: frozenset[str]
     example: Example
-    find: Callable[[str, Path, Parser], Sequence[Found]]
+    find: Callable[[str, Path, Parser], Sequence[FoundResult]]
     spans: Callable[[str], Sequence[tuple[int, int]]]
     find_begin: Callable[[str, Parser], int]
     refuse: Callable[[str, Parser], str | None]
     explain: Callable[[str, Parser], str | None]
     headings: tuple[str, ...] = ()
-    find_below: Callable[[str, Path, Parser], Sequence[Found] | None] | None = None
+    find_below: Callable[[str, Path, Parser], Sequence[FoundResult] | None] | None = None
     is_frame: Callable[[str], bool] | None = None
     calls: Callable[[str, Path, Parser], Iterable[ToolCall]] | None = None
     call_mark: str = ""
@@ -147,7 +147,7 @@ def element_dialect(
     def pair_tags(text: str) -> list[Span]:
         return outside_fences(text, pair_outermost(tags(text, name)))
 
-    def find(text: str, path: Path, parser: Parser) -> list[Found]:
+    def find(text: str, path: Path, parser: Parser) -> list[FoundResult]:
         read = read_element or partial(_read_raw, name)
         return [found for span in pair_tags(text) for found in read(text, span, parser)]
 
@@ -172,17 +172,17 @@ def element_dialect(
     )
 
 
-def _read_raw(name: str, text: str, span: Span, parser: Parser) -> list[Found]:
+def _read_raw(name: str, text: str, span: Span, parser: Parser) -> list[FoundResult]:
     return [read_raw(name, text, span, parser.open_calls.close_next_in_text())]
 
 
-def read_raw(name: str, text: str, span: Span, call: ToolCall | None, tool: str = "") -> Found:
+def read_raw(name: str, text: str, span: Span, call: ToolCall | None, tool: str = "") -> FoundResult:
     """Read an element `<name>` as one result, from `tool`, or else from the tool that `call` names."""
     start, stop = trim_line_breaks(text, span.start, span.stop)
     # If cut in the middle, a payload that contains another such element might be read as that element.
     is_plain = name not in text[start:stop]
     tool = tool or (call.name if call else UNKNOWN)
-    return Found(after_letters(text, span.begin + 1), start, stop, tool, call, is_plain=is_plain)
+    return FoundResult(after_letters(text, span.begin + 1), start, stop, tool, call, is_plain=is_plain)
 
 
 # One registry for the process, as for codecs: placeholders are escaped far from the parser, for every dialect at once.
@@ -268,7 +268,7 @@ def after_letters(text: str, at: int) -> int:
 
 
 def results_in_text(
-    text: str, found: Sequence[Found], path: Path, parser: Parser, kind: str
+    text: str, found: Sequence[FoundResult], path: Path, parser: Parser, kind: str
 ) -> tuple[tuple[ToolResult, ...], int]:
     """Create the results in a text, in order, and count the whole text. Texts that replace them are escaped."""
     if not found:

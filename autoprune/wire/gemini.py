@@ -13,9 +13,9 @@ from autoprune.wire._block_repair import Shape, repair_blocks
 from autoprune.wire._media import GEMINI
 from autoprune.wire._parts import Payload, join_entries, json_text, tokens
 from autoprune.wire._rules import (
+    BlockMessage,
     Problem,
     Provider,
-    Turn,
     find_first,
     is_bare,
     is_empty_text,
@@ -300,12 +300,12 @@ def find_problems(messages: Sequence[object]) -> Iterator[Problem]:
         before = one
 
 
-def model_calls(one: Turn) -> list[Mapping[str, object]]:
+def model_calls(one: BlockMessage) -> list[Mapping[str, object]]:
     """Return the function calls in a content of the model; empty for other contents."""
     return [fields_of(call) for _, _, call in find_first(one.blocks, CALL)] if one.role == "model" else []
 
 
-def _check_parts(at: int, one: Turn) -> Iterator[Problem]:
+def _check_parts(at: int, one: BlockMessage) -> Iterator[Problem]:
     # The SDK also accepts bare parts in place of contents.
     if one.fields and is_bare(one.content) and (one.role is not None or _is_empty(one.fields)):
         yield Problem(NAME, "empty_content", (at, "parts"), NO_PARTS.format(at))
@@ -336,7 +336,7 @@ def _is_signed(part: Mapping[str, object]) -> bool:
     return any(part.get(name) is not None for name in SIGNATURE)
 
 
-def _check_calls(at: int, one: Turn, before: Turn, following: Turn) -> Iterator[Problem]:
+def _check_calls(at: int, one: BlockMessage, before: BlockMessage, following: BlockMessage) -> Iterator[Problem]:
     wanted = len(model_calls(one))
     if wanted and (at == 0 or before.role == "model"):
         yield Problem(NAME, "call_place", (at,), CALL_PLACE)
@@ -344,7 +344,7 @@ def _check_calls(at: int, one: Turn, before: Turn, following: Turn) -> Iterator[
         yield Problem(NAME, "unanswered_call", (at,), COUNT)
 
 
-def _check_places(at: int, one: Turn) -> Iterator[Problem]:
+def _check_places(at: int, one: BlockMessage) -> Iterator[Problem]:
     """Check that only the model's contents hold calls, and only other contents hold responses."""
     is_model = one.role == "model"
     for index, name, _ in find_first(one.blocks, RESPONSE if is_model else CALL):
@@ -352,7 +352,7 @@ def _check_places(at: int, one: Turn) -> Iterator[Problem]:
         yield Problem(NAME, rule, (at, "parts", index, name), said)
 
 
-def _check_responses(at: int, one: Turn, wanted: Sequence[Mapping[str, object]]) -> Iterator[Problem]:
+def _check_responses(at: int, one: BlockMessage, wanted: Sequence[Mapping[str, object]]) -> Iterator[Problem]:
     """Check that a content has a response for each call of the previous content, with the same name."""
     responses = list(find_first(one.blocks, RESPONSE)) if one.role != "model" else []
     answered = _match_responses(wanted, [fields_of(value) for _, _, value in responses])

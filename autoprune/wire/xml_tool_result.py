@@ -37,7 +37,7 @@ from autoprune.wire._elements import (
     outside_fences,
     pair_outermost,
 )
-from autoprune.wire.dialects import Dialect, Example, Found, after_letters, argument
+from autoprune.wire.dialects import Dialect, Example, FoundResult, after_letters, argument
 from autoprune.wire.parsing import UNKNOWN, Parser
 
 MARK = "<tool_result"
@@ -61,7 +61,7 @@ BODIES = frozenset(
 )
 
 
-class Call(NamedTuple):
+class TextCall(NamedTuple):
     """A call in the model's text: its offsets, an exact cut in its start tag, its tool and its arguments."""
 
     begin: int
@@ -116,7 +116,7 @@ def attributes(tag: str) -> Mapping[str, str]:
         return {match[1]: match[2] or match[3] or "" for match in reversed(list(ATTRIBUTE.finditer(tag)))}
 
 
-def find(text: str, path: Path, parser: Parser) -> list[Found]:
+def find(text: str, path: Path, parser: Parser) -> list[FoundResult]:
     """Find the results in a user's text."""
     elements = spans(text)
     # If cut in the middle, a payload that contains another element might be read as that element.
@@ -125,11 +125,11 @@ def find(text: str, path: Path, parser: Parser) -> list[Found]:
     return [_read_element(text, span, cut, parser, is_plain) for span, cut, is_plain in places]
 
 
-def _read_element(text: str, span: Span, cut: int, parser: Parser, is_plain: bool) -> Found:
+def _read_element(text: str, span: Span, cut: int, parser: Parser, is_plain: bool) -> FoundResult:
     tag = text[span.begin : span.start]
     tool = parser.tool_name(tag)
     call = parser.open_calls.close_in_text(tool)
-    return Found(cut, span.start, span.stop, tool, call, is_error(tag), is_plain=is_plain)
+    return FoundResult(cut, span.start, span.stop, tool, call, is_error(tag), is_plain=is_plain)
 
 
 def spans(text: str) -> list[Span]:
@@ -229,7 +229,7 @@ def read_calls(text: str, path: Path, parser: Parser) -> Iterator[ToolCall]:
         yield ToolCall(place, parser.request, None, call.tool, arguments, inputs)
 
 
-def _inputs(text: str, call: Call, end: int, path: Path, parser: Parser) -> tuple[ToolInput, ...]:
+def _inputs(text: str, call: TextCall, end: int, path: Path, parser: Parser) -> tuple[ToolInput, ...]:
     """Return the body arguments of a call. Each argument has its own piece of text, cut within its start tag."""
     bodies = sorted((place, name) for name, place in call.places.items() if name in BODIES)
     starts = (after_letters(text, start - len(f"{name}>")) for (start, _), name in bodies[1:])
@@ -240,7 +240,7 @@ def _inputs(text: str, call: Call, end: int, path: Path, parser: Parser) -> tupl
     )
 
 
-def calls(text: str) -> list[Call]:
+def calls(text: str) -> list[TextCall]:
     """Find the calls in the model's text.
 
     A call is an element at the start of a line that holds elements only: `<read_file><path>a.py</path></read_file>`.
@@ -253,7 +253,7 @@ def calls(text: str) -> list[Call]:
         stop = ends(match[1], at)
         if stop >= 0 and (places := element_places(text, at, stop, ends)):
             at = stop + len(match[1]) + 3
-            all_calls.append(Call(match.start(), at, after_letters(text, match.start(1)), match[1], places))
+            all_calls.append(TextCall(match.start(), at, after_letters(text, match.start(1)), match[1], places))
     return all_calls
 
 

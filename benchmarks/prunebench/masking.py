@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import mean
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from autoprune.apps.replay.atoms import Group
+from autoprune.apps.replay.atoms import AtomGroup
 from autoprune.apps.replay.corpus import replay_files
 from autoprune.apps.replay.episode_figures import Figures
 from autoprune.apps.replay.policies import NO_PRUNING
@@ -36,7 +36,7 @@ CORPUS = "mini-swe-agent"
 WINDOWS = (1, 5, 10, 20, 58)
 PAPERS = "complexity_trap(keep=10)"  # the window of the paper's main result
 OURS = "window(keep=10)"  # the same, but results that are shorter than the line stay
-GROUPS = (Group.CODE, Group.SHELL_EDITS, Group.FACTS)
+GROUPS = (AtomGroup.CODE, AtomGroup.SHELL_EDITS, AtomGroup.FACTS)
 LENGTHS = (20, 40, 60)  # least requests of short, medium and long trajectories
 READS = (0, 0.02, 0.05, 0.1, 0.25, 0.5, 1)
 OUTPUTS: Mapping[float, float] = {1: 4, 1.25: 5}  # the answer's price by the write price, as in the lists of replay
@@ -234,7 +234,7 @@ PREDICTION = """\
    chance: over all experiments with its interval, and the range of single ones."""
 
 
-def _atoms(needed: Mapping[Group, int]) -> str:
+def _atoms(needed: Mapping[AtomGroup, int]) -> str:
     code, edits, facts = (needed[group] for group in GROUPS)
     return f"{code:,} atoms of code, {edits:,} shell edits, {facts:,} facts"
 

@@ -27,7 +27,7 @@ from tables import each_row
 
 from autoprune import AgenticConversationPruner
 from autoprune.apps.cli.run import cost_of_limit, summarize_traffic
-from autoprune.apps.proxy import Point, Session
+from autoprune.apps.proxy import ClientSession, Point
 from autoprune.conversation.limited_archive import project_folder
 from autoprune.economics import Ledger
 
@@ -373,9 +373,9 @@ def test_doctor_tests_no_upstream_if_there_may_be_several(tmp_path: Path):
 
 
 def test_if_all_conversations_have_one_request_the_largest_is_shown():
-    def session(before: int) -> Session:
+    def session(before: int) -> ClientSession:
         points = [Point(request=1, at=0.0, before=before, after=before, cleared=0, seconds=0.1)]
-        return Session("", "", "/v1/messages", 0.0, requests=1, points=points)
+        return ClientSession("", "", "/v1/messages", 0.0, requests=1, points=points)
 
     assert [*summarize_traffic(SimpleNamespace(sessions=(session(300), session(9_000))))] == [
         "autoprune: /v1/messages: 1 request, the last prompt 9,000 tokens, 9,000 without pruning, safe zone 0",
@@ -384,7 +384,7 @@ def test_if_all_conversations_have_one_request_the_largest_is_shown():
 
 
 def test_an_unusual_cache_lifetime_is_printed():
-    known = Session(
+    known = ClientSession(
         "",
         "",
         "/v1/messages",
@@ -398,8 +398,8 @@ def test_an_unusual_cache_lifetime_is_printed():
 
 
 def test_the_longest_conversation_has_its_ledger_and_each_other_one_a_line():
-    def session(name: str, requests: int, *, cleared: bool = True) -> Session:
-        known = Session(name, "", "/v1/messages", 0.0, requests=requests)
+    def session(name: str, requests: int, *, cleared: bool = True) -> ClientSession:
+        known = ClientSession(name, "", "/v1/messages", 0.0, requests=requests)
         known.points.append(Point(request=requests, at=0.0, before=9_000, after=4_000, cleared=3, seconds=0.1))
         for count in range(2) if cleared else ():
             known.ledger.add(AgenticConversationPruner("2k").prune(messages(8 + count)))
@@ -418,7 +418,7 @@ def test_the_longest_conversation_has_its_ledger_and_each_other_one_a_line():
 
 
 def test_the_cost_of_a_safe_zone_that_the_user_chose_is_printed():
-    known = Session("", "", "/v1/messages", 0.0, requests=8, safe_zone=3_072)
+    known = ClientSession("", "", "/v1/messages", 0.0, requests=8, safe_zone=3_072)
     known.ledger = Ledger(prices=(1.25, 0.02))
     assert cost_of_limit((known,)) == ""
     for count in range(3, 8):

@@ -16,7 +16,7 @@ from tables import each_row
 
 from autoprune import AgenticConversationPruner, SessionError
 from autoprune.apps.cli.ledgers import Ledgers, holdout_seed, keep_ledgers, read_ledgers
-from autoprune.apps.proxy import Session
+from autoprune.apps.proxy import ClientSession
 from autoprune.economics import Ledger, Prices
 
 DAY = datetime(2026, 11, 20, 12).timestamp()
@@ -36,13 +36,13 @@ def session(
     price: float | None = 1e-3,
     pause: float = 0.0,
     life: float = 300,
-) -> Session:
+) -> ClientSession:
     """A conversation in which pruning lost money: long messages after cleared results were cached again."""
     ledger = Ledger(Prices(1.25, 0.1, 5, input_price=price, life=life))
     pruner = AgenticConversationPruner("2k")
     for at in range(3, len(CONVERSATION) + 1, 2):
         ledger.add(pruner.prune(CONVERSATION[:at]), pauses={at: pause})
-    return Session(name, client, "/v1/chat/completions", DAY, model=model, requests=6, ledger=ledger)
+    return ClientSession(name, client, "/v1/chat/completions", DAY, model=model, requests=6, ledger=ledger)
 
 
 def savings(folder: Path, *arguments: str):
@@ -74,16 +74,16 @@ def test_conversations_of_a_proxy_are_summed_up(state: Path, kept: Ledgers):
     assert f"pruning has saved {total.net:,.0f} input tokens" in done.stdout
 
 
-def in_arm(name: str, arm: str, prompt: int, requests: int = 4, price: float | None = 1e-6) -> Session:
+def in_arm(name: str, arm: str, prompt: int, requests: int = 4, price: float | None = 1e-6) -> ClientSession:
     """A conversation of a holdout whose requests have prompts of this size, all of them written."""
     ledger = Ledger(Prices(1.25, 0.1, 5, input_price=price))
     result = AgenticConversationPruner("100k").prune([{"role": "user", "content": "word " * prompt}])
     for at in range(requests):
         ledger.add(result, usage={"input_tokens": prompt} if at else None)
-    return Session(name, "mini", "/v1", DAY, model="m", requests=requests, ledger=ledger, arm=arm)
+    return ClientSession(name, "mini", "/v1", DAY, model="m", requests=requests, ledger=ledger, arm=arm)
 
 
-def holdout(pruned: int, unpruned: int, factor: float = 1.0, price: float | None = 1e-6) -> list[Session]:
+def holdout(pruned: int, unpruned: int, factor: float = 1.0, price: float | None = 1e-6) -> list[ClientSession]:
     """Conversations of a holdout; pruned ones cost `factor` times as much."""
     sizes = [200 + 37 * (at % 11) for at in range(pruned + unpruned)]
     first = [in_arm(f"p{at}", "pruned", round(size * factor), price=price) for at, size in enumerate(sizes[:pruned])]

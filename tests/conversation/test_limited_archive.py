@@ -10,8 +10,8 @@ import pytest
 from autoprune import ArchiveError
 from autoprune.conversation.limited_archive import (
     DAY_SECONDS,
-    Found,
     LimitedDirectory,
+    SearchHit,
     nearest_folder,
     project_folder,
     recall_anywhere,
@@ -82,12 +82,15 @@ def test_a_search_gives_the_best_match_first_with_its_line(tmp_path: Path):
     archive = LimitedDirectory(str(tmp_path / "one"))
     config, log = store(archive, CONFIG, "read src/config.py"), store(archive, LOG, "bash make")
     archive["1" * 15] = pointer("1" * 15, log)
-    in_config = Found(config, "read src/config.py", 3, "def load_settings(path):")
-    in_log = Found(log, "bash make", 2, 'ERROR E42: load failed; see app.core:load("x")')
+    in_config = SearchHit(config, "read src/config.py", 3, "def load_settings(path):")
+    in_log = SearchHit(log, "bash make", 2, 'ERROR E42: load failed; see app.core:load("x")')
     assert search(archive, "load_settings") == [in_config]
-    assert search(archive, "E42 failed read") == [in_log, Found(config, "read src/config.py", 4, "return read(path)")]
+    assert search(archive, "E42 failed read") == [
+        in_log,
+        SearchHit(config, "read src/config.py", 4, "return read(path)"),
+    ]
     assert search(archive, 'app.core:load("x")') == [in_log]
-    assert search(archive, "make") == [Found(log, "bash make", 1, "INFO started")]  # a word of its description
+    assert search(archive, "make") == [SearchHit(log, "bash make", 1, "INFO started")]  # a word of its description
     assert search(archive, "AND nothing*") == []
     assert search(archive, "zz\udcff load_settings\0") == [in_config]
     with pytest.raises(ArchiveError, match="holds no word"):

@@ -12,7 +12,7 @@ from strict_provider.scripts import Turn
 from strict_provider.server import Provider, serve
 
 from autoprune import AgenticConversationPruner
-from autoprune.apps.proxy import Running, Session, Settings, running
+from autoprune.apps.proxy import ClientSession, Running, Settings, running
 from autoprune.apps.proxy._conversations import Cache, cache_writes, requested_life
 from autoprune.apps.proxy._pruning import Account, Job, Work
 from autoprune.economics import model_prices
@@ -332,7 +332,7 @@ class Agent:
         return answer
 
     @property
-    def conversation(self) -> Session:
+    def conversation(self) -> ClientSession:
         return next(each for each in self.proxy.sessions if each.name == self.name)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from proxy.conftest import messages
 
-from autoprune.apps.proxy._conversations import Conversation, Conversations
+from autoprune.apps.proxy._conversations import Conversations, TrackedConversation
 
 
 def test_a_conversation_is_recognized_from_its_first_request():
@@ -56,7 +56,7 @@ def test_only_the_most_recent_conversations_are_remembered():
 
 
 def test_a_token_count_sets_only_the_pause_of_the_next_request():
-    conversation = Conversation("a")
+    conversation = TrackedConversation("a")
     conversation.note_request(3, 100.0)
     assert conversation.note_request(5, 500.0, counts_only=True) == 0
     assert conversation.note_request(1, 500.0, counts_only=True) == 0  # of a part of the history
@@ -65,7 +65,7 @@ def test_a_token_count_sets_only_the_pause_of_the_next_request():
 
 
 def test_a_calibration_stays_until_it_is_clearly_off():
-    conversation = Conversation("a", counted=10_000)
+    conversation = TrackedConversation("a", counted=10_000)
     for tokens, expected in ((14_200, 1.42), (14_800, 1.42), (13_600, 1.42), (18_000, 1.8)):
         conversation.learn({"input_tokens": tokens})
         assert conversation.calibration == expected
@@ -78,7 +78,7 @@ IMPLAUSIBLE = [{"input_tokens": tokens} for tokens in (1, 9_999, 80_001, 10**9, 
 
 @pytest.mark.parametrize("usage", IMPLAUSIBLE)
 def test_a_usage_that_cannot_be_true_teaches_nothing(usage: dict[str, Any]):
-    conversation = Conversation("a", counted=20_000, calibration=1.2)
+    conversation = TrackedConversation("a", counted=20_000, calibration=1.2)
     conversation.learn({**usage, "cache_creation": {"ephemeral_1h_input_tokens": 900}})
     conversation.cache.note_request(None)
     assert (conversation.calibration, conversation.cache.life) == (1.2, 300)
@@ -86,12 +86,12 @@ def test_a_usage_that_cannot_be_true_teaches_nothing(usage: dict[str, Any]):
 
 @pytest.mark.parametrize(("tokens", "ratio"), [(10_000, 0.5), (80_000, 4.0)])
 def test_a_usage_of_half_to_four_times_the_counted_tokens_calibrates(tokens: int, ratio: float):
-    conversation = Conversation("a", counted=20_000)
+    conversation = TrackedConversation("a", counted=20_000)
     conversation.learn({"input_tokens": tokens})
     assert conversation.calibration == ratio
 
 
 def test_a_small_prompt_does_not_calibrate():
-    conversation = Conversation("a", counted=9_999)
+    conversation = TrackedConversation("a", counted=9_999)
     conversation.learn({"input_tokens": 5_000})
     assert conversation.calibration == 1.0

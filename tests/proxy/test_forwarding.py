@@ -20,7 +20,7 @@ from proxy.conftest import body, eventually, messages
 from raw_upstream import Connection, always, answer, serving
 
 from autoprune import AgenticConversationPruner, PruneArgs
-from autoprune.apps.proxy import Running, Session, Settings, _forwarding, running
+from autoprune.apps.proxy import ClientSession, Running, Settings, _forwarding, running
 from autoprune.apps.proxy._configuration import Guard
 from autoprune.apps.proxy._forwarding import upstream_url
 from autoprune.apps.proxy._lanes import Lanes
@@ -65,7 +65,7 @@ def test_a_request_that_is_retried_after_a_429_is_one_request_in_the_ledger(prox
         while connection.request():
             connection.send(next(answers))
 
-    def session(url: str, *sizes: int) -> Session:
+    def session(url: str, *sizes: int) -> ClientSession:
         proxy = proxy_to(url, strategy="low_water")
         for results in sizes:
             httpx.post(f"{proxy.url}/v1/messages", content=body(results))

@@ -6,21 +6,21 @@ from dataclasses import replace
 import pytest
 
 from autoprune.apps.proxy._pages import PAID, count_from_one, explain, metrics, session_json
-from autoprune.apps.proxy._pruning import Account, Cleared, Job, Outcome
+from autoprune.apps.proxy._pruning import Account, DisplayedResult, Job, Outcome
 from autoprune.apps.proxy._traffic import (
     LONGEST_LABEL,
     MOST_LABELS,
     MOST_POINTS,
     MOST_SESSIONS,
     OTHERS,
-    Sessions,
+    ClientSessions,
     client_name,
 )
 from autoprune.economics import DEFAULT, Sent
 
 PROMPT = [("digest", 100)]
 OUTCOME = Outcome(conversation="one")
-CLEARED = Cleared(request=0, tool="read", target="a.py", tokens=50, reason="over_safe_zone", id="1")
+CLEARED = DisplayedResult(request=0, tool="read", target="a.py", tokens=50, reason="over_safe_zone", id="1")
 
 
 def account(
@@ -42,7 +42,9 @@ def account(
     )
 
 
-def went_through(sessions: Sessions, name: str, requests: int = 1, *, model: str = "m", client: str = "mini/1") -> None:
+def went_through(
+    sessions: ClientSessions, name: str, requests: int = 1, *, model: str = "m", client: str = "mini/1"
+) -> None:
     """Enter requests of a conversation, each of which cleared 50 of 100 tokens in 20 ms."""
     job, outcome = Job("/v1/chat/completions", {}, b"", "", 0.0), Outcome(conversation=name, seconds=0.02)
     for _ in range(requests):
@@ -50,7 +52,7 @@ def went_through(sessions: Sessions, name: str, requests: int = 1, *, model: str
 
 
 def test_dropped_conversations_stay_in_the_sums():
-    sessions = Sessions()
+    sessions = ClientSessions()
     for at in range(MOST_SESSIONS + 5):
         went_through(sessions, f"{at}", 2)
     ((label, found),) = sessions.sums_by_label().items()
@@ -63,7 +65,7 @@ def test_dropped_conversations_stay_in_the_sums():
 @pytest.mark.parametrize(("compact_at", "avoided"), [(None, 0), (40, 0), (60, 1), (51, 1), (101, 0)])
 def test_compactions_that_did_not_happen_are_counted(compact_at: int | None, avoided: int):
     """The conversation would have had 100 tokens, and has 50."""
-    sessions, job = Sessions(), Job("/v1/chat/completions", {}, b"", "", 0.0)
+    sessions, job = ClientSessions(), Job("/v1/chat/completions", {}, b"", "", 0.0)
     sessions.find(OUTCOME, job, "mini/1").enter_request(replace(account(), compact_at=compact_at), OUTCOME, 0.0)
     (session,) = sessions
     shown = session_json(session, in_full=False)
@@ -71,28 +73,28 @@ def test_compactions_that_did_not_happen_are_counted(compact_at: int | None, avo
 
 
 def test_requests_without_points_are_counted():
-    sessions = Sessions()
+    sessions = ClientSessions()
     went_through(sessions, "long", MOST_POINTS + 3)
     (session,) = sessions
     assert (len(session.points), session.sums.requests) == (MOST_POINTS, MOST_POINTS + 3)
 
 
 def test_cleared_results_have_the_number_of_the_request_that_cleared_them():
-    sessions = Sessions()
+    sessions = ClientSessions()
     went_through(sessions, "one", 3)
     (session,) = sessions
     assert [each.request for each in session.cleared] == [each.request for each in session.points] == [1, 2, 3]
 
 
 def test_a_conversation_without_an_accounted_request_is_not_listed():
-    sessions = Sessions()
+    sessions = ClientSessions()
     sessions.find(Outcome(conversation="new"), Job("/", {}, b"", "", 0.0), "mini/1")
     assert (list(sessions), sessions.sums_by_label()) == ([], {})
 
 
 @pytest.mark.parametrize("stay", [True, False])
 def test_the_number_of_labels_is_limited(stay: bool):
-    sessions = Sessions()
+    sessions = ClientSessions()
     for at in range(MOST_LABELS + 20 if stay else 3 * MOST_SESSIONS):
         went_through(sessions, f"{at}", client=f"client{at}/1")
     found = sessions.sums_by_label()
@@ -102,7 +104,7 @@ def test_the_number_of_labels_is_limited(stay: bool):
 
 
 def test_the_usage_of_an_answer_enters_the_ledger_once():
-    sessions = Sessions()
+    sessions = ClientSessions()
     went_through(sessions, "one")
     (session,) = sessions
     session.usage = {"input_tokens": 50}
@@ -112,7 +114,7 @@ def test_the_usage_of_an_answer_enters_the_ledger_once():
 
 @pytest.mark.parametrize("tokens", [5_000_000, 2_000])
 def test_a_usage_that_cannot_be_true_is_noted_once_and_not_used(tokens: int):
-    sessions, large = Sessions(), [("digest", 20_000)]
+    sessions, large = ClientSessions(), [("digest", 20_000)]
     session = sessions.find(OUTCOME, Job("/v1/messages", {}, b"", "", 0.0), "mini/1")
     for at in range(3):
         session.enter_request(account(last=large), OUTCOME, float(at))
@@ -125,7 +127,7 @@ def test_a_usage_that_cannot_be_true_is_noted_once_and_not_used(tokens: int):
 
 
 def test_a_small_prompt_with_tokens_that_only_the_provider_sees_is_not_noted():
-    sessions = Sessions()
+    sessions = ClientSessions()
     went_through(sessions, "one")
     (session,) = sessions
     session.usage = {"input_tokens": 900}
@@ -134,7 +136,7 @@ def test_a_small_prompt_with_tokens_that_only_the_provider_sees_is_not_noted():
 
 
 def test_savings_at_cold_requests_are_counted_and_shown():
-    sessions = Sessions()
+    sessions = ClientSessions()
     went_through(sessions, "one", 2)
     (session,) = sessions
     outcome = Outcome(conversation="one")
@@ -158,7 +160,7 @@ def test_savings_at_cold_requests_are_counted_and_shown():
     [(2.0, False, 1), (400.0, False, 1), (2.0, True, 1), (400.0, True, 2)],  # a cache lives 300 seconds
 )
 def test_a_retry_of_a_cold_request_counts_once(seconds: float, is_answered: bool, cold: int):
-    sessions = Sessions()
+    sessions = ClientSessions()
     went_through(sessions, "one")
     (session,) = sessions
     outcome = Outcome(conversation="one")
@@ -186,7 +188,7 @@ def test_the_reason_at_a_cold_request_says_that_the_rewrite_was_paid_for(reason:
 
 
 def test_an_unanswered_request_is_not_in_the_ledger():
-    sessions = Sessions()
+    sessions = ClientSessions()
     went_through(sessions, "one", 2)
     (session,) = sessions
     session.usage = {"input_tokens": 50}
@@ -202,7 +204,7 @@ def test_an_unanswered_request_is_not_in_the_ledger():
 
 
 def test_the_length_of_labels_is_limited():
-    sessions = Sessions()
+    sessions = ClientSessions()
     went_through(sessions, "one", client="c" * 100_000)
     assert [len(client) for client, _ in sessions.sums_by_label()] == [LONGEST_LABEL]
 

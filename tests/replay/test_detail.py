@@ -9,7 +9,7 @@ from tables import each_row
 
 from autoprune.apps.replay import ReplayArgs
 from autoprune.apps.replay.detail import (
-    Cleared,
+    ClearedResult,
     ResultDetail,
     SessionDetail,
     head_and_tail,
@@ -47,7 +47,7 @@ def test_an_outcome_names_cleared_results_and_the_actions_that_missed_them():
     assert (none.cleared, none.missed) == ((), ())
     assert [(each.result, each.request) for each in window.cleared] == [(0, 21), (1, 22)]
     assert window.missed == ((0, 22),)
-    assert isinstance(window.cleared[0], Cleared)
+    assert isinstance(window.cleared[0], ClearedResult)
     assert window.cleared[0].saved > 100
 
 

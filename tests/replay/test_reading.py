@@ -9,7 +9,7 @@ from reading_tasks import SAID, document, report
 from tables import each_row
 
 from autoprune import AgenticConversationPruner
-from autoprune.apps.replay.atoms import GROUPS, Group, Kind
+from autoprune.apps.replay.atoms import GROUPS, AtomGroup, Kind
 from autoprune.apps.replay.episode_figures import figures
 from autoprune.apps.replay.evidence import Need
 from autoprune.apps.replay.play import play
@@ -51,7 +51,7 @@ def test_a_report_rests_on_each_document(kind: str):
         call("w", f"*** Begin Patch\n*** Add File: report.md\n+{words}\n*** End Patch", "apply_patch"),
     )
     for answer in answers:
-        found = [need for need in rests([*read(texts), answer]) if need.atom.kind in GROUPS[Group.FACTS]]
+        found = [need for need in rests([*read(texts), answer]) if need.atom.kind in GROUPS[AtomGroup.FACTS]]
         assert {need.sources for need in found} >= {(number,) for number in range(COUNT)}
 
 

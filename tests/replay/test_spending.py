@@ -11,7 +11,7 @@ from tables import each_row
 
 from autoprune.apps.replay import ReplayArgs
 from autoprune.apps.replay.episode_figures import OWN, Bill, Figures
-from autoprune.apps.replay.session import SessionFigures, Shape
+from autoprune.apps.replay.session import EpisodeShape, SessionFigures
 from autoprune.apps.replay.spending import outlook, read_spending, sum_spending
 
 # 3 dollars for a million input tokens, 15 for the answer; twice and 1.5 times as much above 200,000 tokens.
@@ -188,7 +188,7 @@ def figures(session: str, share: float) -> SessionFigures:
     own = str(OWN)
     none = Figures(session, session, "none", "full history", 20, 100_000, {own: Bill(100, 100, 0)}, {}, 0)
     pruned = replace(none, strategy="cache_aware", bills={own: Bill(0, 100 * share, 0)})
-    return SessionFigures(session, shapes={session: Shape(dollars=10.0)}, figures=(none, pruned))
+    return SessionFigures(session, shapes={session: EpisodeShape(dollars=10.0)}, figures=(none, pruned))
 
 
 def test_the_saving_applies_to_the_part_that_was_replayed():
@@ -201,7 +201,7 @@ def test_the_saving_applies_to_the_part_that_was_replayed():
 
 
 def test_sessions_without_a_recorded_cost_are_left_out():
-    unknown = replace(figures("a", 0.5), shapes={"a": Shape(dollars=None)})
+    unknown = replace(figures("a", 0.5), shapes={"a": EpisodeShape(dollars=None)})
     assert outlook([unknown], "cache_aware", str(OWN), paid=1.0).would_pay.value == 1.0
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from tables import each_row
 
 from autoprune.apps.replay import Figures, Kept
-from autoprune.apps.replay.atoms import Group
+from autoprune.apps.replay.atoms import AtomGroup
 from autoprune.apps.replay.episode_figures import Bill
 from autoprune.apps.replay.rows import FEW_ATOMS, Interval, interval, rounded
 from autoprune.apps.replay.verdict import Standing, advice, run_command, standings
@@ -62,10 +62,10 @@ def test_strategies_are_sorted_by_band_of_evidence_then_by_bill():
 
 def test_the_lowest_group_decides_the_band_but_few_shell_edits_do_not():
     for count, group, band in (
-        (FEW_ATOMS - 1, Group.SHELL_EDITS, 0.97),
-        (FEW_ATOMS, Group.SHELL_EDITS, 0.95),
-        (6, Group.EDITS, 0.0),
-        (FEW_ATOMS, Group.FACTS, 0.95),
+        (FEW_ATOMS - 1, AtomGroup.SHELL_EDITS, 0.97),
+        (FEW_ATOMS, AtomGroup.SHELL_EDITS, 0.95),
+        (6, AtomGroup.EDITS, 0.0),
+        (FEW_ATOMS, AtomGroup.FACTS, 0.95),
     ):
         found = [
             replace(each, evidence={**each.evidence, group: Kept(count, count - (each.strategy != "none"))})

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from session_texts import changed, lines, places, samples_in, values_of
 from tables import each_row
 
-from autoprune.apps.sessions import Changes, recordings, slim_copy
+from autoprune.apps.sessions import CopyChanges, recordings, slim_copy
 from autoprune.errors import SessionError
 
 ROOT = Path(__file__).parents[2]
@@ -31,11 +31,11 @@ MAY_CHANGE = {
 }
 
 
-def copy_of(text: str, *, saved: int = 1_000) -> tuple[str, Changes, str]:
+def copy_of(text: str, *, saved: int = 1_000) -> tuple[str, CopyChanges, str]:
     """A copy of a session in which every result is cleared, what was changed, and the agent."""
     found = recordings(text, "session")[-1][-1]
     cleared = dict.fromkeys(calls_in(found.messages), CLEARED)
-    changes = Changes(NEW, cleared, saved)
+    changes = CopyChanges(NEW, cleared, saved)
     return slim_copy(text, found.agent or "", changes), changes, found.agent or ""
 
 
@@ -234,7 +234,7 @@ def test_a_line_that_was_cut_off_is_left_out_and_another_broken_line_is_an_error
     assert copy_of(cut)[0] == copy_of(text)[0]
     assert copy_of(text)[0].encode().count(b"\\ud800") == 1  # a lone surrogate stays an escape
     with pytest.raises(SessionError, match="its line 2 is no JSON object"):
-        slim_copy("{}\n[]\n{}\n", "claude-code", Changes(NEW, {}, 0))
+        slim_copy("{}\n[]\n{}\n", "claude-code", CopyChanges(NEW, {}, 0))
 
 
 @st.composite

@@ -27,7 +27,7 @@ from autoprune.economics import Ledger
 from autoprune.errors import SessionError
 
 if TYPE_CHECKING:
-    from autoprune.apps.proxy import Session
+    from autoprune.apps.proxy import ClientSession
 
 PRIVATE = 0o700
 INTERVAL_SECONDS = 30.0
@@ -76,7 +76,7 @@ class Ledgers:
         self._suffix = token_hex(4)
         self._written: dict[Path, tuple[int, int]] = {}  # requests and refusals at the last write
 
-    def write_changed(self, sessions: Iterable["Session"]) -> None:
+    def write_changed(self, sessions: Iterable["ClientSession"]) -> None:
         """Write the ledgers that have changed since the last call. Raises SessionError if a file cannot be written."""
         for session in sessions:
             # The start of the conversation, a digest of its name, and the proxy's suffix.
@@ -99,7 +99,7 @@ class Ledgers:
 
 
 @contextmanager
-def keep_ledgers(sessions: Callable[[], Iterable["Session"]], every: float = INTERVAL_SECONDS) -> Iterator[None]:
+def keep_ledgers(sessions: Callable[[], Iterable["ClientSession"]], every: float = INTERVAL_SECONDS) -> Iterator[None]:
     """Write ledgers every `every` seconds within the context, and at its end.
 
     Errors are printed at the end only: until then an assistant may be using the terminal.
@@ -145,7 +145,7 @@ def holdout_seed() -> str:
         raise SessionError(f"the seed of the holdout cannot be stored in {path}: {error}") from error
 
 
-def _record(session: "Session") -> dict[str, Any]:
+def _record(session: "ClientSession") -> dict[str, Any]:
     client, model = session.label
     ledger = {**session.ledger.to_dict(), **NO_DIGESTS}
     return {

@@ -362,13 +362,13 @@ def details_table(ranking: Sequence[Standing]) -> RenderableType:
     """Draw the worst bill, the cache breaks, and the visible shares of shell edits and protected content."""
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
     table.add_column("in view, %", overflow="fold", max_width=30)
-    for name in ("worst", "breaks", atoms.Group.SHELL_EDITS, *PROTECTED_NAMES.values()):
+    for name in ("worst", "breaks", atoms.AtomGroup.SHELL_EDITS, *PROTECTED_NAMES.values()):
         table.add_column(name, justify="right", max_width=SHARE_WIDTH)
     for each in ranking:
         strategy = Text(printable(strategy_label(each.row)), style="dim" if each.is_clairvoyant else "")
         shares = (each.row.protected.get(kind) for kind in PROTECTED_NAMES)
         cells = (figure_cell(*rounded(known, ".1f", 100)) if known else "–" for known in shares)
-        shell_edits = share_cell(each.row.shell_edits, each.row.needed[atoms.Group.SHELL_EDITS])
+        shell_edits = share_cell(each.row.shell_edits, each.row.needed[atoms.AtomGroup.SHELL_EDITS])
         table.add_row(strategy, f"{each.row.worst:.2f}", f"{each.row.cache_breaks:,}", shell_edits, *cells)
     before = Text("code / edits / facts by the definition of the last version (only results are sources):", "dim")
     return Group(table, "", before, *(Text(f"  {_by_results_only(each)}", "dim") for each in ranking), "")

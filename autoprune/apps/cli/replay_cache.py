@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import autoprune
-from autoprune.apps.replay.corpus import Engine, Failed, Task, key
+from autoprune.apps.replay.corpus import Engine, FailedTask, Task, key
 
 T = TypeVar("T")
 KEPT = 30 * 86_400  # seconds after which an outcome is deleted
@@ -40,7 +40,7 @@ class Cached:
     engine: Engine
     folder: Path
 
-    def __call__(self, do: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[tuple[Task, T | Failed]]:
+    def __call__(self, do: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[tuple[Task, T | FailedTask]]:
         """Yield each task with its outcome, those with a known outcome first."""
         self._clean()
         waiting: list[Task] = []
@@ -54,7 +54,7 @@ class Cached:
             else:
                 yield task, outcome
         for task, outcome in self.engine(do, waiting):
-            if task.path in files and not isinstance(outcome, Failed):
+            if task.path in files and not isinstance(outcome, FailedTask):
                 _store(files[task.path], outcome)
             yield task, outcome
 

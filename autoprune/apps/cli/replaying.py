@@ -19,7 +19,7 @@ from autoprune.apps.cli.replay_cache import Cached, cache_folder
 from autoprune.apps.clients import CLIENTS
 from autoprune.apps.replay.corpus import (
     Engine,
-    Failed,
+    FailedTask,
     Processes,
     Task,
     details_of_files,
@@ -149,7 +149,7 @@ def _files_at_home(readers: Iterable[Reader]) -> list[str]:
 def read_usage(files: Sequence[str], args: ReplayArgs, engine: Engine) -> list[Spending]:
     """Read the recorded usage of session files with a progress bar, the newest session first."""
 
-    def run(do: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[tuple[Task, T | Failed]]:
+    def run(do: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[tuple[Task, T | FailedTask]]:
         return with_progress(engine(do, tasks), "reading usage", len(files))
 
     return read_spending(files, args, engine=run)

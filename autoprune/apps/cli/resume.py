@@ -37,7 +37,7 @@ from autoprune.apps.replay.atoms import GROUPS
 from autoprune.apps.replay.episode import episode
 from autoprune.apps.replay.rows import MAIN
 from autoprune.apps.replay.titles import title_of
-from autoprune.apps.sessions import Changes, Recording, decode, dump, recordings, slim_copy
+from autoprune.apps.sessions import CopyChanges, Recording, decode, dump, recordings, slim_copy
 from autoprune.conversation.limited_archive import LimitedDirectory, project_folder
 from autoprune.conversation.placeholders import content_id, text_to_archive
 from autoprune.errors import SessionError, SettingsError, near_or_all
@@ -195,7 +195,7 @@ class SlimSession:
     source: Path
     path: Path
     text: str
-    changes: Changes
+    changes: CopyChanges
     age: float
     first: FirstRequest
     result: Result[Any]
@@ -275,7 +275,7 @@ def slim_session(client: Client, file: Path, text: str, age: float, *, has_ids: 
     # The same session has the same copy, so that it is written once, unless that has been continued since.
     digest = sha256(f"{has_ids} {text}".encode("utf-8", "surrogatepass")).digest()
     for id in (str(UUID(bytes=digest[:16], version=4)), str(uuid4())):
-        path, changes = _place_of_copy(file, id), Changes(id, cleared, saved)
+        path, changes = _place_of_copy(file, id), CopyChanges(id, cleared, saved)
         try:
             copy = slim_copy(text, client.agent, changes)
         except RecursionError as error:

@@ -42,7 +42,7 @@ from autoprune.settings import UNKNOWN_WINDOW, VARIABLES, window_of
 from autoprune.strategies.catalog import RUN_STRATEGY
 
 if TYPE_CHECKING:
-    from autoprune.apps.proxy import Running, Session, Settings
+    from autoprune.apps.proxy import ClientSession, Running, Settings
 
 EXAMPLES = options.examples("run claude", "run codex exec 'Fix the tests.'", "run --print opencode")
 NO_REQUEST = frozenset(("--version", "-v", "-V", "--help", "-h"))  # first arguments that make a client ask no model
@@ -201,7 +201,7 @@ def warn_of_limit(safe_zone: str | None, user: User) -> str:
     )
 
 
-def cost_of_limit(sessions: "Sequence[Session]") -> str:
+def cost_of_limit(sessions: "Sequence[ClientSession]") -> str:
     """Say what a safe zone that the user chose has cost; "" if pruning saved money, or as much as it cost."""
     for session in sorted(sessions, key=lambda each: each.requests, reverse=True):
         ledger, total = session.ledger, session.ledger.total
@@ -213,7 +213,7 @@ def cost_of_limit(sessions: "Sequence[Session]") -> str:
     return ""
 
 
-def describe_session(session: "Session") -> str:
+def describe_session(session: "ClientSession") -> str:
     """The line above a conversation's ledger."""
     last = session.points[-1]
     size = f"the last prompt {last.after:,} tokens, {last.before:,} without pruning"

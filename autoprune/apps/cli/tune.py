@@ -10,7 +10,7 @@ from rich.text import Text
 import autoprune.apps.cli.options as options
 import autoprune.apps.cli.replaying as replaying
 from autoprune.apps.cli.console import show, show_json, show_report
-from autoprune.apps.replay.atoms import Group as Atoms
+from autoprune.apps.replay.atoms import AtomGroup as Atoms
 from autoprune.apps.replay.policies import Policy
 from autoprune.apps.replay.rows import FEW_ATOMS, MAIN, Row
 from autoprune.apps.replay.session import ReplayArgs, overview

@@ -15,12 +15,12 @@ from autoprune.apps.proxy._configuration import Settings, usual_jobs
 
 if TYPE_CHECKING:
     from autoprune.apps.proxy._server import Running, running, server
-    from autoprune.apps.proxy._traffic import Point, Session
+    from autoprune.apps.proxy._traffic import ClientSession, Point
 
 __all__ = [
+    "ClientSession",
     "Point",
     "Running",
-    "Session",
     "Settings",
     "running",
     "server",
@@ -29,7 +29,7 @@ __all__ = [
 # Lazy imports: worker processes need no server, which would be a third of their memory.
 LAZY = {
     **dict.fromkeys(("Running", "running", "server"), "_server"),
-    **dict.fromkeys(("Point", "Session"), "_traffic"),
+    **dict.fromkeys(("Point", "ClientSession"), "_traffic"),
 }
 
 

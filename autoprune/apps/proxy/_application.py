@@ -45,7 +45,7 @@ from autoprune.apps.proxy._forwarding import (
 )
 from autoprune.apps.proxy._lanes import Lanes
 from autoprune.apps.proxy._pruning import COMPRESS, Job, Outcome, to_json
-from autoprune.apps.proxy._traffic import Session, Sessions, session_name
+from autoprune.apps.proxy._traffic import ClientSession, ClientSessions, session_name
 from autoprune.pruners.requests import place
 
 BEARER = "Bearer "
@@ -90,11 +90,11 @@ class Handled:
     outcome: Outcome
     at: float = 0.0
     lane: int = 0
-    session: Session | None = None
+    session: ClientSession | None = None
 
 
 @dataclass(frozen=True)
-class Answer:
+class AnswerUsage:
     """The usage in an answer: {} if it has none, None if the request was refused or not answered.
 
     `window` is the model's context window in tokens if the error states it. `miss` is why the provider's cache was not
@@ -112,7 +112,7 @@ class Proxy:
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
         """Set the settings, and a clock in seconds. Raises SettingsError for an unusable environment."""
         self.settings = settings
-        self.sessions = Sessions()
+        self.sessions = ClientSessions()
         self.guard = Guard(settings)
         self._client = new_client()
         self.lanes = Lanes(settings)
@@ -199,7 +199,9 @@ class Proxy:
         }
         await send_json(send, 200, await asyncio.to_thread(to_json, answer))
 
-    async def _settle(self, session: Session, number: int, handled: Handled, usage: dict[str, Any] | None) -> None:
+    async def _settle(
+        self, session: ClientSession, number: int, handled: Handled, usage: dict[str, Any] | None
+    ) -> None:
         """Use the usage in an answer; take a request without an answer out of the ledger."""
         if usage is None:
             session.take_back(number)
@@ -275,8 +277,13 @@ class Proxy:
         return Outgoing(method, url, headers, outcome.body)
 
     async def _forward(
-        self, incoming: Incoming, outgoing: Outgoing, send: Send, gone: asyncio.Future[None], session: Session | None
-    ) -> Answer:
+        self,
+        incoming: Incoming,
+        outgoing: Outgoing,
+        send: Send,
+        gone: asyncio.Future[None],
+        session: ClientSession | None,
+    ) -> AnswerUsage:
         """Forward a request to the upstream, and its answer to the client."""
         try:
             async with open_answer(self._client, outgoing, gone) as response:
@@ -292,13 +299,13 @@ class Proxy:
             if session:
                 session.failed += 1
             await send_error(send, incoming, failure.status, str(failure))
-            return Answer(None)
+            return AnswerUsage(None)
         if is_refused:
             if reader and response.status_code in TOO_LONG:
                 reader.end()
-                return Answer(None, reader.window)
-            return Answer(None)
-        return Answer(reader.end(), miss=reader.miss) if reader else Answer({})
+                return AnswerUsage(None, reader.window)
+            return AnswerUsage(None)
+        return AnswerUsage(reader.end(), miss=reader.miss) if reader else AnswerUsage({})
 
 
 def describe_fault(error: Exception) -> str:

@@ -1,8 +1,8 @@
 """Track the pauses, the cache life and the calibration of each conversation, and the settings of its requests.
 
 A client may change the model in the middle of a conversation, or ask another model a side question about it. Each model
-has its own cache and its own tokens, and so its own `Conversation`. But a result that was cleared for one model stays
-cleared for the other: they share a `Past`.
+has its own cache and its own tokens, and so its own `TrackedConversation`. But a result that was cleared for one model
+stays cleared for the other: they share a `Past`.
 
 **The cache's life.** A request asks for a time to live by its cache marks. Its answer reports how many tokens were
 written for which time:
@@ -235,7 +235,7 @@ def draw_arm(share: float, seed: str, session: str, start: str) -> str:
 
 
 @dataclass
-class Conversation:
+class TrackedConversation:
     """The state of a conversation with a model.
 
     `asked_at` is when the last request came, `idle` the seconds before it, and `counted` its prompt in pruning's token
@@ -316,10 +316,10 @@ class Conversations:
         self._draw_arm = partial(draw_arm, holdout, holdout_seed)
         self._kept = kept or PastFiles()
         self.reads = lru_cache(most)(lambda upstream, model, requested: Reads())  # the most recently used ones
-        self._known = Recent(most, lambda head: Conversation(f"{head}/{next(numbers)}"))
+        self._known = Recent(most, lambda head: TrackedConversation(f"{head}/{next(numbers)}"))
         self._past = Recent(most, self._kept.load)
 
-    def match(self, session: str, messages: Sequence[object], model: str | None = None) -> Conversation:
+    def match(self, session: str, messages: Sequence[object], model: str | None = None) -> TrackedConversation:
         """Find the conversation that the messages continue, or start a new conversation."""
         digests = prefix_digests(messages)
         found = self._known.match(f"{session}/{model}", digests)
@@ -336,11 +336,11 @@ class Conversations:
             found.past.arm = self._draw_arm(session, digests[0])
         return found
 
-    def get(self, name: str) -> Conversation | None:
+    def get(self, name: str) -> TrackedConversation | None:
         """Look up a conversation by its name; None if it was forgotten."""
         return next((each for each in self._known if each.name == name), None)
 
-    def keep(self, known: Conversation) -> None:
+    def keep(self, known: TrackedConversation) -> None:
         """Keep the past of a conversation for the next proxy, if the model has answered in it."""
         if known.kept_as and known.asked_at is not None:
             self._kept.save(known.kept_as, known.past, known.asked_at, known.calibration)

@@ -26,8 +26,8 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from autoprune.apps.frontend import asset
 from autoprune.apps.proxy._application import Proxy, header_dict
 from autoprune.apps.proxy._configuration import TOKEN_QUERY, Settings, cookie_name, quote_token
-from autoprune.apps.proxy._pruning import Cleared
-from autoprune.apps.proxy._traffic import BUCKETS, Figures, Label, Session, Sessions
+from autoprune.apps.proxy._pruning import DisplayedResult
+from autoprune.apps.proxy._traffic import BUCKETS, ClientSession, ClientSessions, Label, TrafficSums
 from autoprune.conversation.edits import sentence
 from autoprune.economics import lifetime
 
@@ -60,7 +60,7 @@ TOTALS: Mapping[str, tuple[str, str]] = {
     "failed": ("autoprune_requests_failed_total", "Requests that the upstream did not answer."),
 }
 # By client and model: name, type, help, figure.
-BY_LABEL: tuple[tuple[str, str, str, Callable[[Figures], float]], ...] = (
+BY_LABEL: tuple[tuple[str, str, str, Callable[[TrafficSums], float]], ...] = (
     ("autoprune_sessions_total", "counter", "Conversations.", lambda each: each.sessions),
     ("autoprune_conversation_requests_total", "counter", "Requests in conversations.", lambda each: each.requests),
     ("autoprune_prompt_tokens_before_total", "counter", "Prompt tokens without pruning.", lambda each: each.before),
@@ -155,14 +155,14 @@ class Pages:
 # The state, as JSON: no payloads and no keys
 
 
-def state_tag(sessions: Sessions, wanted: str | None = None) -> str:
+def state_tag(sessions: ClientSessions, wanted: str | None = None) -> str:
     """Compute a digest of the state, for an ETag."""
     known = [(each.name, each.requests, each.refused, each.failed) for each in sessions]
     totals = wanted, sessions.requests, sessions.passed, sessions.refused, sessions.failed
     return blake2b(repr((totals, known)).encode(), digest_size=TAG_BYTES).hexdigest()
 
 
-def state_json(settings: Settings, sessions: Sessions, wanted: str | None = None) -> Json:
+def state_json(settings: Settings, sessions: ClientSessions, wanted: str | None = None) -> Json:
     """Return the state of a proxy as JSON, the newest conversation first.
 
     Each conversation has its requests, cleared results and decisions. If `wanted` names a conversation, only that
@@ -178,7 +178,7 @@ def state_json(settings: Settings, sessions: Sessions, wanted: str | None = None
     }
 
 
-def session_json(session: Session, *, in_full: bool) -> Json:
+def session_json(session: ClientSession, *, in_full: bool) -> Json:
     """Return a conversation with its sums; in full, also its requests, its cleared results and the reasons."""
     client, model = session.label
     known = {name: getattr(session, name) for name in ("name", "path", "started", "requests", "refused", "failed")}
@@ -201,7 +201,7 @@ def session_json(session: Session, *, in_full: bool) -> Json:
     return {**summary, **_details_json(session)} if in_full else summary
 
 
-def savings_json(session: Session) -> Json:
+def savings_json(session: ClientSession) -> Json:
     """Return the savings from pruning, negative for a loss: input tokens, dollars, and the share of the bill.
 
     `pays_from` is the number of the first request at which pruning pays, None if it never does. `cold` are the tokens
@@ -218,7 +218,7 @@ def savings_json(session: Session) -> Json:
     }
 
 
-def _details_json(session: Session) -> Json:
+def _details_json(session: ClientSession) -> Json:
     return {
         "points": [vars(each) for each in session.points],
         "cleared": [{**vars(each), "reason": explain(each)} for each in session.cleared],
@@ -227,7 +227,7 @@ def _details_json(session: Session) -> Json:
     }
 
 
-def explain(cleared: Cleared) -> str:
+def explain(cleared: DisplayedResult) -> str:
     """Return why a result was cleared; at a cold request, add that the rewrite was paid for anyway."""
     reason = sentence(cleared.reason)
     if not cleared.is_cold or PAID in reason:
@@ -244,7 +244,7 @@ def count_from_one(decision: str) -> str:
 # Metrics. Source: https://prometheus.io/docs/instrumenting/exposition_formats/, "Text-based format".
 
 
-def metrics(sessions: Sessions) -> str:
+def metrics(sessions: ClientSessions) -> str:
     """Write the metrics of a proxy, labeled by client and model.
 
     Sessions are not labels, because there are too many of them.
@@ -253,20 +253,20 @@ def metrics(sessions: Sessions) -> str:
     return "".join(f"{line}\n" for line in (*_total_lines(sessions), *_label_lines(figures), *_time_lines(figures)))
 
 
-def _total_lines(sessions: Sessions) -> Iterator[str]:
+def _total_lines(sessions: ClientSessions) -> Iterator[str]:
     for field, (name, text) in TOTALS.items():
         yield from (*_metric_head(name, "counter", text), f"{name} {getattr(sessions, field)}")
 
 
-def _label_lines(figures: Mapping[Label, Figures]) -> Iterator[str]:
+def _label_lines(figures: Mapping[Label, TrafficSums]) -> Iterator[str]:
     for name, kind, text, figure in BY_LABEL:
         yield from _metric_head(name, kind, text)
         for (client, model), known in sorted(figures.items()):
             yield f'{name}{{client="{escape_label(client)}",model="{escape_label(model)}"}} {figure(known)}'
 
 
-def _time_lines(figures: Mapping[Label, Figures]) -> Iterator[str]:
-    total = sum(figures.values(), Figures())
+def _time_lines(figures: Mapping[Label, TrafficSums]) -> Iterator[str]:
+    total = sum(figures.values(), TrafficSums())
     *below, count = accumulate(total.times)
     yield from _metric_head(TIMES, "histogram", "Time spent on pruning a request.")
     yield from (f'{TIMES}_bucket{{le="{most}"}} {number}' for most, number in zip(BUCKETS, below, strict=True))

@@ -19,7 +19,7 @@ from typing import Any
 
 from autoprune.apps.clients.compactions import CompactionRule, is_compaction_request, rule_for_headers
 from autoprune.apps.proxy._configuration import Settings
-from autoprune.apps.proxy._conversations import UNPRUNED, Cache, Conversation, Conversations, requested_life
+from autoprune.apps.proxy._conversations import UNPRUNED, Cache, Conversations, TrackedConversation, requested_life
 from autoprune.apps.proxy._resuming import PastFiles
 from autoprune.conversation.edits import Fold, Replace
 from autoprune.conversation.limited_archive import LimitedDirectory
@@ -81,7 +81,7 @@ WARMING = Job("/v1/messages", {}, WARM_BODY, "autoprune", 0.0)
 
 
 @dataclass(frozen=True)
-class Cleared:
+class DisplayedResult:
     """A cleared result for display.
 
     `id` recalls its payload from the proxy as long as the payload is stored. `is_cold` means that the provider's cache
@@ -134,7 +134,7 @@ class Account:
     after: int
     sent: Sent = field(repr=False)
     prices: Prices
-    cleared: tuple[Cleared, ...]
+    cleared: tuple[DisplayedResult, ...]
     decisions: tuple[str, ...]
     life_from: str = ""
     compact_at: int | None = None
@@ -151,7 +151,7 @@ class Open:
     """A prune whose account is due."""
 
     result: Result[Any]
-    conversation: Conversation
+    conversation: TrackedConversation
     model: str | None
     pause: float
     life: float
@@ -330,7 +330,7 @@ class Work:
         if any(point and NEAR_POINT <= prompt / point <= 1 / NEAR_POINT for point in points):
             self._points[of] = prompt
 
-    def _update_cache(self, known: Conversation, found: Place, body: Mapping[str, Any], upstream: str) -> Cache:
+    def _update_cache(self, known: TrackedConversation, found: Place, body: Mapping[str, Any], upstream: str) -> Cache:
         """Update the cache of a conversation with the life that a request asks for."""
         if not found.counts_only:
             usual = usual_prices(found.model)
@@ -375,7 +375,7 @@ class Work:
             arm=known.past.arm or "",
         )
 
-    def _newly_cleared(self, result: Result[Any], known: Conversation) -> Iterator[Cleared]:
+    def _newly_cleared(self, result: Result[Any], known: TrackedConversation) -> Iterator[DisplayedResult]:
         """Yield the results that were not cleared or folded before, and store their payloads."""
         plan = result.plan
         entries = plan.transcript.entries
@@ -390,7 +390,7 @@ class Work:
                     with suppress(OSError):  # it only lacks a name in searches
                         what = f"{part.tool} {target(part.call)}".strip()
                         self._archive.describe(content_id(text_to_archive(part)), what)
-                yield Cleared(
+                yield DisplayedResult(
                     request=edit.request,
                     tool=part.tool,
                     target=target(part.call),

@@ -27,7 +27,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from autoprune.apps.proxy._application import HEAD_BYTES, Proxy, with_pages
 from autoprune.apps.proxy._configuration import Settings, quote_token
 from autoprune.apps.proxy._pages import Pages
-from autoprune.apps.proxy._traffic import Session, Sessions
+from autoprune.apps.proxy._traffic import ClientSession, ClientSessions
 from autoprune.economics import Clock
 from autoprune.errors import SettingsError
 
@@ -50,10 +50,10 @@ class Running:
 
     url: str
     page: str
-    traffic: Sessions
+    traffic: ClientSessions
 
     @property
-    def sessions(self) -> tuple[Session, ...]:
+    def sessions(self) -> tuple[ClientSession, ...]:
         """The conversations so far, the newest last."""
         return tuple(self.traffic)
 

@@ -12,7 +12,7 @@ from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeAlias
 
-from autoprune.apps.proxy._pruning import Account, Cleared, Job, Outcome
+from autoprune.apps.proxy._pruning import Account, DisplayedResult, Job, Outcome
 from autoprune.economics import Ledger
 from autoprune.errors import SettingsError
 
@@ -37,7 +37,7 @@ Label: TypeAlias = tuple[str, str]  # the names of a client and a model
 
 
 @dataclass(frozen=True)
-class Figures:
+class TrafficSums:
     """Sums over requests.
 
     `before` and `after` are prompt tokens without pruning and with pruning, and `cleared` counts cleared results.
@@ -57,12 +57,12 @@ class Figures:
     seconds: float = 0.0
     times: tuple[int, ...] = NO_TIMES
 
-    def __add__(self, other: "Figures") -> "Figures":
+    def __add__(self, other: "TrafficSums") -> "TrafficSums":
         sums: dict[str, Any] = {name: getattr(self, name) + getattr(other, name) for name in SUMMED}
-        return Figures(**sums, times=tuple(map(sum, zip(self.times, other.times, strict=True))))
+        return TrafficSums(**sums, times=tuple(map(sum, zip(self.times, other.times, strict=True))))
 
 
-SUMMED = tuple(each.name for each in fields(Figures) if each.name != "times")
+SUMMED = tuple(each.name for each in fields(TrafficSums) if each.name != "times")
 
 
 def client_name(user_agent: str) -> str:
@@ -92,7 +92,7 @@ class Point:
 
 
 @dataclass
-class Session:
+class ClientSession:
     """One conversation of a client with a provider.
 
     `ledger` holds the savings, and `points` the figures of each request. `cleared` are the cleared results, each with
@@ -115,7 +115,7 @@ class Session:
     failed: int = 0
     ledger: Ledger = field(default_factory=Ledger, repr=False)
     points: list[Point] = field(default_factory=list, repr=False)
-    cleared: list[Cleared] = field(default_factory=list, repr=False)
+    cleared: list[DisplayedResult] = field(default_factory=list, repr=False)
     decisions: tuple[str, ...] = ()
     notes: dict[str, int] = field(default_factory=dict)
     usage: Mapping[str, Any] | None = None
@@ -128,7 +128,7 @@ class Session:
     _before: tuple[Ledger, Mapping[str, Any] | None] | None = field(default=None, repr=False)
     _entered: Account | None = field(default=None, repr=False)  # in the ledger, for the last request
     _is_unanswered: bool = False
-    _sums: Figures = field(default=Figures(), repr=False)
+    _sums: TrafficSums = field(default=TrafficSums(), repr=False)
 
     @property
     def label(self) -> Label:
@@ -146,7 +146,7 @@ class Session:
         return self.seen // self.compact_at if self.compact_at and self.largest < self.compact_at else 0
 
     @property
-    def sums(self) -> Figures:
+    def sums(self) -> TrafficSums:
         """The sums over all requests, including those that `points` has dropped."""
         total = self.ledger.total
         return replace(self._sums, saved=total.net, saved_cold=self.ledger.cold.net)
@@ -185,7 +185,7 @@ class Session:
 
     def _add_to_sums(self, point: Point, is_new_cold: bool) -> None:
         bucket = bisect_left(BUCKETS, point.seconds)
-        self._sums += Figures(
+        self._sums += TrafficSums(
             sessions=int(self.requests == 1),
             requests=1,
             before=point.before,
@@ -248,23 +248,23 @@ class Session:
             self.count_note(self.usage_note)
 
 
-class Sessions:
+class ClientSessions:
     """The conversations of a proxy, the newest last. The oldest are dropped, but stay in the sums.
 
     `passed` counts requests that were not pruned, and `why` is why the last unreadable request could not be read.
-    `refused` and `failed` are counted as in `Session`, over all requests.
+    `refused` and `failed` are counted as in `ClientSession`, over all requests.
     """
 
     def __init__(self) -> None:
-        self._known: OrderedDict[str, Session] = OrderedDict()
+        self._known: OrderedDict[str, ClientSession] = OrderedDict()
         self.passed = 0
         self.why = ""
         self.requests = 0
         self.refused = 0
         self.failed = 0
-        self._dropped: dict[Label, Figures] = {}
+        self._dropped: dict[Label, TrafficSums] = {}
 
-    def __iter__(self) -> Iterator[Session]:
+    def __iter__(self) -> Iterator[ClientSession]:
         """Iterate over conversations, the newest last, except those without the account of their first request."""
         return iter([each for each in list(self._known.values()) if each.requests])
 
@@ -272,10 +272,10 @@ class Sessions:
         self.passed += 1
         self.why = why[:LONGEST_NOTE] or self.why
 
-    def find(self, outcome: Outcome, job: Job, client: str) -> Session:
+    def find(self, outcome: Outcome, job: Job, client: str) -> ClientSession:
         """Find the conversation that a request continues, or start a new conversation."""
         known = self._known.pop(outcome.conversation, None)
-        found = known or Session(outcome.conversation, client, job.path, job.at)
+        found = known or ClientSession(outcome.conversation, client, job.path, job.at)
         self._known[outcome.conversation] = found
         while len(self._known) > MOST_SESSIONS:
             _, dropped = self._known.popitem(last=False)
@@ -283,7 +283,7 @@ class Sessions:
                 _add_up(dropped, self._dropped)
         return found
 
-    def sums_by_label(self) -> dict[Label, Figures]:
+    def sums_by_label(self) -> dict[Label, TrafficSums]:
         """Compute the sums by client and model, including dropped conversations."""
         sums = dict(self._dropped)
         for session in self:
@@ -291,13 +291,13 @@ class Sessions:
         return sums
 
 
-def _add_up(session: Session, sums: dict[Label, Figures]) -> None:
+def _add_up(session: ClientSession, sums: dict[Label, TrafficSums]) -> None:
     """Add a conversation to the sums, under a shared label if there are too many labels."""
     client, model = session.label
     label = client[:LONGEST_LABEL], model[:LONGEST_LABEL]
     if label not in sums and len(sums) >= MOST_LABELS:
         label = OTHERS, OTHERS
-    sums[label] = sums.get(label, Figures()) + session.sums
+    sums[label] = sums.get(label, TrafficSums()) + session.sums
 
 
 def session_name(headers: Mapping[str, str]) -> str:

@@ -17,12 +17,13 @@
 from autoprune.apps.replay.episode_figures import Figures, Kept
 from autoprune.apps.replay.policies import BUILT_IN, Policy
 from autoprune.apps.replay.rows import Interval, Row, summarize
-from autoprune.apps.replay.session import FED_BACK, FULL, ReplayArgs, SessionFigures, Shape, replay_session
+from autoprune.apps.replay.session import FED_BACK, FULL, EpisodeShape, ReplayArgs, SessionFigures, replay_session
 
 __all__ = [
     "BUILT_IN",
     "FED_BACK",
     "FULL",
+    "EpisodeShape",
     "Figures",
     "Interval",
     "Kept",
@@ -30,7 +31,6 @@ __all__ = [
     "ReplayArgs",
     "Row",
     "SessionFigures",
-    "Shape",
     "replay_session",
     "summarize",
 ]

@@ -68,7 +68,7 @@ class Kind(StrEnum):
     ROW = "row"
 
 
-class Group(StrEnum):
+class AtomGroup(StrEnum):
     """Kinds of atoms that are counted together."""
 
     CODE = "code"
@@ -78,16 +78,16 @@ class Group(StrEnum):
 
 
 PATHS = "paths"  # a group of its own, by which no strategy is judged: agents know the paths that they work with
-GROUPS: Mapping[Group, frozenset[Kind]] = {
-    Group.CODE: frozenset((Kind.EDIT, Kind.IDENTIFIER, Kind.CODE, Kind.ERROR)),
-    Group.EDITS: frozenset((Kind.EDIT,)),
-    Group.SHELL_EDITS: frozenset((Kind.SHELL_EDIT,)),
-    Group.FACTS: frozenset((Kind.FACT, Kind.QUOTE, Kind.ROW)),
+GROUPS: Mapping[AtomGroup, frozenset[Kind]] = {
+    AtomGroup.CODE: frozenset((Kind.EDIT, Kind.IDENTIFIER, Kind.CODE, Kind.ERROR)),
+    AtomGroup.EDITS: frozenset((Kind.EDIT,)),
+    AtomGroup.SHELL_EDITS: frozenset((Kind.SHELL_EDIT,)),
+    AtomGroup.FACTS: frozenset((Kind.FACT, Kind.QUOTE, Kind.ROW)),
 }
 
 
 # Kinds of statements, which count only if they are scarce.
-STATED = GROUPS[Group.FACTS]
+STATED = GROUPS[AtomGroup.FACTS]
 # Kinds for which an agent would fetch a result again. It can repeat what a document says without a literal quote, and
 # in no recorded session was a cleared path fetched again.
 FETCHED = frozenset(Kind) - {Kind.QUOTE, Kind.PATH}

@@ -27,16 +27,16 @@ class Clairvoyant:
     name = "clairvoyant"
     every_request = True
 
-    def begin(self) -> "Account":
+    def begin(self) -> "CarryingCost":
         """Start a walk with a new account."""
-        return Account(self)
+        return CarryingCost(self)
 
     def step(self, view: View) -> Iterator[Replace]:
         """Clear what a walk without history would clear."""
         return self.begin().step(view)
 
 
-class Account:
+class CarryingCost:
     """The cost so far of carrying results that could be cleared. A subclass may also shorten results."""
 
     def __init__(self, strategy: Clairvoyant) -> None:

@@ -45,7 +45,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Failed:
+class FailedTask:
     """The outcome of a failed task: the reason, as text."""
 
     why: str
@@ -54,28 +54,28 @@ class Failed:
 class Engine(Protocol):
     """Calls a function with each task, and yields each task with its outcome as soon as it is done."""
 
-    def __call__(self, do: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[tuple[Task, T | Failed]]:
+    def __call__(self, do: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[tuple[Task, T | FailedTask]]:
         """Run the tasks. `do` is a module-level function, so that it can be pickled."""
         ...
 
 
-def one_by_one(do: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[tuple[Task, T | Failed]]:
+def one_by_one(do: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[tuple[Task, T | FailedTask]]:
     """Run the tasks in this process."""
     return ((task, attempt(do, task)) for task in tasks)
 
 
-def attempt(do: Callable[[Task], T], task: Task) -> T | Failed:
-    """Run a task, and convert an exception to a `Failed`."""
+def attempt(do: Callable[[Task], T], task: Task) -> T | FailedTask:
+    """Run a task, and convert an exception to a `FailedTask`."""
     try:
         return do(task)
     except AutopruneError as error:
-        return Failed(str(error))
+        return FailedTask(str(error))
     except OSError as error:
-        return Failed(f"it cannot be read: {error.strerror or error}")
+        return FailedTask(f"it cannot be read: {error.strerror or error}")
     except MemoryError:
-        return Failed("it takes more memory than there is")
+        return FailedTask("it takes more memory than there is")
     except Exception as error:  # a user's strategy may raise anything
-        return Failed(f"it cannot be replayed: {type(error).__name__}: {error}")
+        return FailedTask(f"it cannot be replayed: {type(error).__name__}: {error}")
 
 
 def replay_files(
@@ -83,7 +83,7 @@ def replay_files(
 ) -> Iterator[tuple[str, SessionFigures]]:
     """Yield each file with its figures as tasks finish."""
     for task, outcome in engine(figures_of, (Task(file, args) for file in files)):
-        found = SessionFigures(task.path, error=outcome.why) if isinstance(outcome, Failed) else outcome
+        found = SessionFigures(task.path, error=outcome.why) if isinstance(outcome, FailedTask) else outcome
         yield task.path, replace(found, reward=reward_beside(task.path))
 
 
@@ -110,7 +110,7 @@ def details_of_files(
     `files` have their figures, with those of each request, or () if these are not known.
     """
     for _, outcome in engine(details_of, (Task(file, args, texts, found) for file, found in files.items())):
-        yield [] if isinstance(outcome, Failed) else outcome
+        yield [] if isinstance(outcome, FailedTask) else outcome
 
 
 def figures_of(task: Task) -> SessionFigures:
@@ -170,7 +170,7 @@ class Processes:
         """Set the number of processes. They start with the first task."""
         self.jobs = jobs or cores()
 
-    def __call__(self, do: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[tuple[Task, T | Failed]]:
+    def __call__(self, do: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[tuple[Task, T | FailedTask]]:
         """Yield tasks as they finish."""
         tasks = list(tasks)
         large = [task for task in tasks if _size(task) > LARGE]
@@ -190,11 +190,11 @@ def _size(task: Task) -> int:
         return 0
 
 
-def _run(do: Callable[[Task], T], tasks: Iterable[Task], jobs: int) -> Iterator[tuple[Task, T | Failed]]:
+def _run(do: Callable[[Task], T], tasks: Iterable[Task], jobs: int) -> Iterator[tuple[Task, T | FailedTask]]:
     """Yield tasks as they finish. Each process has its own pool, so that its death fails only its task."""
     waiting = iter(tasks)
     idle: list[ProcessPoolExecutor] = []
-    busy: dict[Future[T | Failed], tuple[Task, ProcessPoolExecutor]] = {}
+    busy: dict[Future[T | FailedTask], tuple[Task, ProcessPoolExecutor]] = {}
     try:
         while True:
             while len(busy) < jobs and (task := next(waiting, None)):
@@ -205,7 +205,7 @@ def _run(do: Callable[[Task], T], tasks: Iterable[Task], jobs: int) -> Iterator[
             for done in wait(busy, return_when=FIRST_COMPLETED).done:
                 task, pool = busy.pop(done)
                 if isinstance(done.exception(), BrokenProcessPool):
-                    yield task, Failed("its process died, perhaps because the memory ran out")
+                    yield task, FailedTask("its process died, perhaps because the memory ran out")
                 else:
                     idle.append(pool)
                     yield task, done.result()
@@ -221,7 +221,7 @@ def _new_pool() -> ProcessPoolExecutor:
     return ProcessPoolExecutor(1, CONTEXT, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_DFL))
 
 
-def _submit(pool: ProcessPoolExecutor, do: Callable[[Task], T], task: Task) -> "Future[T | Failed]":
+def _submit(pool: ProcessPoolExecutor, do: Callable[[Task], T], task: Task) -> "Future[T | FailedTask]":
     """Submit a task. While the process starts, it ignores Ctrl-C as this one does, and prints no stack trace."""
     if threading.current_thread() is not threading.main_thread():
         return pool.submit(attempt, do, task)
@@ -235,7 +235,7 @@ def _submit(pool: ProcessPoolExecutor, do: Callable[[Task], T], task: Task) -> "
 WAITING = 2  # tasks for each core of the cluster that are submitted at a time
 
 
-def on_ray(do: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[tuple[Task, T | Failed]]:
+def on_ray(do: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[tuple[Task, T | FailedTask]]:
     """Yield tasks as they finish, on the cluster at RAY_ADDRESS or on a new cluster on this machine.
 
     Each node reads the files itself, so it needs autoprune and the same paths. If a task's node or process dies, the
@@ -276,4 +276,4 @@ def _outcome(ray: Any, done: Any) -> Any:
     try:
         return ray.get(done)
     except ray.exceptions.RayError as error:
-        return Failed(f"its process or node died ({type(error).__name__})")
+        return FailedTask(f"its process or node died ({type(error).__name__})")

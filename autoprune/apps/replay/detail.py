@@ -46,7 +46,7 @@ class ResultDetail:
 
 
 @dataclass(frozen=True, slots=True)
-class Cleared:
+class ClearedResult:
     """An edit by a strategy: the number of the result, the request, the reason, and the tokens saved."""
 
     result: int
@@ -56,7 +56,7 @@ class Cleared:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class EpisodeOutcome:
     """An episode under a strategy: the tokens of each prompt, those `held` by the cache, and what happened to results.
 
     `missed` are pairs of a result and a request that needed it after it was cleared.
@@ -65,7 +65,7 @@ class Outcome:
     strategy: str
     prompts: tuple[int, ...] = field(repr=False)
     held: tuple[int, ...] = field(repr=False)
-    cleared: tuple[Cleared, ...] = ()
+    cleared: tuple[ClearedResult, ...] = ()
     missed: tuple[tuple[int, int], ...] = ()
 
 
@@ -80,7 +80,7 @@ class SessionDetail:
     unpruned: tuple[int, ...] = field(repr=False)
     parts: Mapping[str, int]
     results: tuple[ResultDetail, ...] = field(repr=False)
-    outcomes: tuple[Outcome, ...] = field(repr=False)
+    outcomes: tuple[EpisodeOutcome, ...] = field(repr=False)
     cold: tuple[int, ...] = ()
     has_texts: bool = False
 
@@ -164,7 +164,7 @@ def head_and_tail(text: str) -> tuple[str, int]:
     return f"{text[:HEAD]}\n[…]\n{text[-TAIL:]}", len(text) - HEAD - TAIL
 
 
-def _outcome(known: Episode, policy: Policy, args: ReplayArgs, found: Mapping[str, Figures]) -> Outcome:
+def _outcome(known: Episode, policy: Policy, args: ReplayArgs, found: Mapping[str, Figures]) -> EpisodeOutcome:
     strategy, new_pruner = policy.for_episode(known, deciding_prices(known, args.prices))
     row = found.get(policy.text)
     if row is None:
@@ -172,14 +172,14 @@ def _outcome(known: Episode, policy: Policy, args: ReplayArgs, found: Mapping[st
     # The edits of the plan at the last request name the requests at which they were made.
     sent = known.messages[: known.requests[-1]]
     plan = new_pruner().prune(sent, strategy, **pruner_arguments(known, strategy)).plan
-    return Outcome(policy.text, row.prompts, row.held, tuple(_clearings(known, plan)), row.missed)
+    return EpisodeOutcome(policy.text, row.prompts, row.held, tuple(_clearings(known, plan)), row.missed)
 
 
-def _clearings(known: Episode, plan: Plan) -> Iterator[Cleared]:
+def _clearings(known: Episode, plan: Plan) -> Iterator[ClearedResult]:
     """Yield the results that the plan edited, and those whose messages it folded or dropped."""
     edits = {place(part): edit for part, edit in plan.results.items()}
     for number, result in enumerate(known.transcript.results):
         if edit := edits.get(place(result)):
-            yield Cleared(number, known.first_request_from(edit.request), sentence(edit.reason), edit.saved)
+            yield ClearedResult(number, known.first_request_from(edit.request), sentence(edit.reason), edit.saved)
         elif fold := plan.gone.get(result.location.message):
-            yield Cleared(number, known.first_request_from(fold.request), sentence(fold.reason), result.tokens)
+            yield ClearedResult(number, known.first_request_from(fold.request), sentence(fold.reason), result.tokens)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
 
-from autoprune.apps.replay.atoms import GROUPS, PATHS, Group
+from autoprune.apps.replay.atoms import GROUPS, PATHS, AtomGroup
 from autoprune.apps.replay.episode import Episode
 from autoprune.apps.replay.evidence import Need
 from autoprune.apps.replay.play import Run
@@ -223,6 +223,6 @@ def _group_names(need: Need) -> Iterator[str]:
     groups = [str(name) for name, kinds in GROUPS.items() if kind in kinds]
     yield from groups or [PATHS]
     if not need.written:
-        yield from (f"{RESULTS_ONLY}{name}" for name in groups or [Group.CODE])
-    if need.atom.kind in GROUPS[Group.CODE] and need.lag > NEAR:
+        yield from (f"{RESULTS_ONLY}{name}" for name in groups or [AtomGroup.CODE])
+    if need.atom.kind in GROUPS[AtomGroup.CODE] and need.lag > NEAR:
         yield FAR

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
 
-from autoprune.apps.replay.atoms import GROUPS, STATED, Atom, Group, Kind, atoms, hunks, is_patch
+from autoprune.apps.replay.atoms import GROUPS, STATED, Atom, AtomGroup, Kind, atoms, hunks, is_patch
 from autoprune.apps.replay.statements import stated_atoms
 from autoprune.apps.replay.visible import Texts, numbers, strings
 from autoprune.conversation.transcript import Speaker, ToolResult, Transcript
@@ -58,7 +58,7 @@ class Evidence:
     unsupported: Mapping[Kind, int] = field(default_factory=dict)
     common: Mapping[Kind, int] = field(default_factory=dict)
 
-    def needed(self, group: Group) -> int:
+    def needed(self, group: AtomGroup) -> int:
         """Count the atoms of a group that were needed."""
         return sum(need.atom.kind in GROUPS[group] for need in self.needs)
 

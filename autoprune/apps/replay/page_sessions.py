@@ -17,8 +17,8 @@ from autoprune.apps.replay.detail import SessionDetail
 from autoprune.apps.replay.episode_figures import Figures
 from autoprune.apps.replay.page_strategies import Ranked, legend
 from autoprune.apps.replay.policies import NO_PRUNING
-from autoprune.apps.replay.session import SessionFigures, Shape
-from autoprune.apps.replay.spending import Change, changes
+from autoprune.apps.replay.session import EpisodeShape, SessionFigures
+from autoprune.apps.replay.spending import BillChange, changes
 from autoprune.apps.replay.verdict import round_tokens
 from autoprune.economics import count_noun
 
@@ -33,15 +33,15 @@ one that no longer found it. Point at a chart, or focus it and use the arrow key
 
 
 @dataclass(frozen=True)
-class Conversation:
+class ListedConversation:
     """A row of the list. `change` is None if it was not replayed with the strategy that is compared."""
 
     session: SessionFigures
     name: str
-    change: Change | None
+    change: BillChange | None
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> EpisodeShape:
         """Its size and its recorded cost."""
         return self.session.shapes[self.name]
 
@@ -56,17 +56,17 @@ class Conversation:
         }
 
 
-def conversations(found: Sequence[SessionFigures], strategy: str, prices: str) -> list[Conversation]:
+def conversations(found: Sequence[SessionFigures], strategy: str, prices: str) -> list[ListedConversation]:
     """The conversations of some sessions, those that would save most first."""
-    rows: list[Conversation] = []
+    rows: list[ListedConversation] = []
     for session in found:
         known = {each.figures.episode: each for each in changes(session, strategy, prices)} if strategy else {}
-        rows.extend(Conversation(session, name, known.get(name)) for name in session.shapes)
+        rows.extend(ListedConversation(session, name, known.get(name)) for name in session.shapes)
     rows.sort(key=lambda each: (each.order["cost"], each.name))
     return sorted(rows[:MOST_LISTED], key=lambda each: each.order["saving"])
 
 
-def session_list(rows: Sequence[Conversation], total: int, details: Sequence[SessionDetail]) -> Iterator[Markup]:
+def session_list(rows: Sequence[ListedConversation], total: int, details: Sequence[SessionDetail]) -> Iterator[Markup]:
     """Yield the list of conversations. The script can sort it, and fills those that have details when they are open."""
     numbers = {each.episode: number for number, each in enumerate(details)}
     ranks = {key: _ranks(rows, key) for key in ("saving", "cost", "date")}
@@ -84,7 +84,7 @@ def session_list(rows: Sequence[Conversation], total: int, details: Sequence[Ses
         yield element("p", f"{total - len(rows):,} cheaper ones are left out here.")
 
 
-def _ranks(rows: Sequence[Conversation], key: str) -> list[int]:
+def _ranks(rows: Sequence[ListedConversation], key: str) -> list[int]:
     """The place of each row if the list is sorted by `key`."""
     places = sorted(range(len(rows)), key=lambda place: rows[place].order[key])
     return sorted(range(len(rows)), key=places.__getitem__)
@@ -108,7 +108,7 @@ def _key() -> Markup:
     )
 
 
-def _conversation(row: Conversation, number: int | None, ranks: Mapping[str, str]) -> Markup:
+def _conversation(row: ListedConversation, number: int | None, ranks: Mapping[str, str]) -> Markup:
     shape = row.shape
     title = str(shape.title) or row.name
     mark = element("i", "▪", title="can be followed result by result") if number is not None else ""
@@ -125,19 +125,19 @@ def _conversation(row: Conversation, number: int | None, ranks: Mapping[str, str
     return collapsible(summary, facts, drawn, class_="session", **place, **marks)
 
 
-def requests_text(shape: Shape) -> str:
+def requests_text(shape: EpisodeShape) -> str:
     """The number of replayed requests, and of all requests if the conversation has more."""
     return f"{shape.requests:,}" + (f" of {shape.all_requests:,}" if shape.all_requests > shape.requests else "")
 
 
-def cost_text(row: Conversation) -> str:
+def cost_text(row: ListedConversation) -> str:
     """The recorded cost in dollars or, if that is not known, the unpruned bill in input tokens."""
     if row.shape.dollars:
         return f"${row.shape.dollars:,.2f}"
     return f"{round_tokens(row.change.unpruned)} tokens" if row.change else "–"
 
 
-def saving_text(change: Change | None) -> str:
+def saving_text(change: BillChange | None) -> str:
     """The saving of the strategy in dollars, or else in input tokens, with its share."""
     if change is None:
         return "–"
@@ -147,7 +147,7 @@ def saving_text(change: Change | None) -> str:
     return f"{sign}{size} ({sign}{abs(share):.0f}%)" if round(share) else f"{sign}{size}"
 
 
-def _facts(row: Conversation) -> Iterator[str]:
+def _facts(row: ListedConversation) -> Iterator[str]:
     """Yield the size of a conversation, its results and its cache, and the file that holds it."""
     shape, session = row.shape, row.session
     yield ", ".join(filter(None, (session.agent, *shape.models, count_noun(shape.requests, "request"))))

@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import Any
 
 from autoprune.apps.frontend import Markup, collapsible, concatenate, element, escape_text, table
-from autoprune.apps.replay.atoms import Group
+from autoprune.apps.replay.atoms import AtomGroup
 from autoprune.apps.replay.evidence import PROTECTED_NAMES
 from autoprune.apps.replay.rows import FEW_ATOMS, MAIN, Interval, Row, rounded
 from autoprune.apps.replay.verdict import Standing, strategy_label
@@ -71,7 +71,7 @@ def points(ranked: Sequence[Ranked]) -> list[dict[str, Any]]:
     """The points of the frontiers, without facts if no action used any. Empty if there are too few."""
     if len(ranked) < FEWEST_POINTS:
         return []
-    fields = ["code", "edits", *(["facts"] if any(each.row.needed[Group.FACTS] for each in ranked) else [])]
+    fields = ["code", "edits", *(["facts"] if any(each.row.needed[AtomGroup.FACTS] for each in ranked) else [])]
     return [
         {
             "number": each.number,
@@ -208,7 +208,7 @@ def _main_row(each: Ranked) -> Markup:
     return element("tr", _name_cell(each), *(element("td", cell) for cell in cells))
 
 
-def _share_cell(row: Row, group: Group) -> Markup:
+def _share_cell(row: Row, group: AtomGroup) -> Markup:
     needed = row.needed[group]
     if needed < FEW_ATOMS:
         figure = element("b", f"{100 * row.evidence[group].value:.1f}") if needed else ""
@@ -235,7 +235,7 @@ def _more_row(each: Ranked) -> Markup:
         _interval_cell(row.bill, 1, 3),
         f"{row.worst:.2f}",
         f"{100 * row.dearer:.0f}%",
-        _share_cell(row, Group.SHELL_EDITS),
+        _share_cell(row, AtomGroup.SHELL_EDITS),
         *(f"{100 * row.in_results:.1f}", f"{100 * row.far:.1f}"),
         *protected,
         *(f"{row.cache_breaks:,}", f"{row.rereads:,}", f"{row.thinking:,}", f"{1_000 * row.slowest:.0f} ms"),

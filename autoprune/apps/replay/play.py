@@ -166,7 +166,7 @@ class _VisibleEvidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
+class SentPrompt:
     """A request's prompt: its tokens, and how many of them are in the prefix shared with the previous prompt."""
 
     tokens: int
@@ -186,7 +186,7 @@ class Run:
     """
 
     episode: Episode = field(repr=False)
-    prompts: tuple[Prompt, ...] = field(repr=False)
+    prompts: tuple[SentPrompt, ...] = field(repr=False)
     retained: tuple[bool, ...] = field(repr=False)
     in_results: tuple[bool, ...] = field(repr=False)
     rereads: tuple[tuple[int, int], ...] = ()
@@ -213,7 +213,7 @@ def play(
     sizes = MessageSizes(episode, count)
     promises = _PromiseChecker(episode, sizes.size, only_rules=only_rules)
     evidence = _VisibleEvidence(episode)
-    prompts: list[Prompt] = []
+    prompts: list[SentPrompt] = []
     before: list[Any] = []
     invalid: set[int] = set()  # messages behind an edit, whose thinking was written before it
     read = 0
@@ -236,7 +236,7 @@ def play(
             held += sum(map(sizes.leading, before[same : same + 1], messages[same : same + 1]))
             invalid.update(range(same + read - len(before), start))
         tokens = max(0, round(beside + sum(shown)))
-        prompts.append(Prompt(tokens, min(tokens, max(0, round(held))), seconds))
+        prompts.append(SentPrompt(tokens, min(tokens, max(0, round(held))), seconds))
         if len(messages) < len(given):
             arguments.pop("pauses", None)  # removed messages move the others, so `Pauses` forgets them too
             if "history" in arguments and result.plan.places and not fed_back:

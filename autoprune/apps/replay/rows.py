@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import accumulate
 
-from autoprune.apps.replay.atoms import PATHS, Group
+from autoprune.apps.replay.atoms import PATHS, AtomGroup
 from autoprune.apps.replay.episode_figures import FAR, RESULTS_ONLY, Figures, Kept
 from autoprune.apps.replay.evidence import ProtectedKind
 from autoprune.apps.replay.policies import NO_PRUNING
@@ -107,7 +107,7 @@ def samples(sizes: tuple[int, ...]) -> list[list[int]]:
     ]
 
 
-MAIN = (Group.CODE, Group.EDITS, Group.FACTS)  # groups that tables show beside the bill
+MAIN = (AtomGroup.CODE, AtomGroup.EDITS, AtomGroup.FACTS)  # groups that tables show beside the bill
 FEW_ATOMS = 20  # a smaller group is too small to judge a strategy by
 DEARER = 1.0 + 1e-9  # a bill above the unpruned one; the margin is for rounding errors
 
@@ -149,22 +149,22 @@ class Row:
     spare: float = 0.0
     changed: float = 0.0
     protected: Mapping[str, Interval] = field(default_factory=dict)
-    needed: Mapping[Group, int] = field(default_factory=dict)
-    results_only: Mapping[Group, Interval] = field(default_factory=dict)
+    needed: Mapping[AtomGroup, int] = field(default_factory=dict)
+    results_only: Mapping[AtomGroup, Interval] = field(default_factory=dict)
     paths: float = 1.0
 
     @property
-    def evidence(self) -> dict[Group, Interval]:
+    def evidence(self) -> dict[AtomGroup, Interval]:
         """The shares of evidence by group."""
-        return dict(zip(Group, (self.code, self.edits, self.shell_edits, self.facts), strict=True))
+        return dict(zip(AtomGroup, (self.code, self.edits, self.shell_edits, self.facts), strict=True))
 
     @property
-    def judged(self) -> dict[Group, Interval]:
+    def judged(self) -> dict[AtomGroup, Interval]:
         """The shares that decide: that of code, and each other one if at least 20 of its atoms were needed."""
         return {
             group: share
             for group, share in self.evidence.items()
-            if group is Group.CODE or self.needed.get(group, 0) >= FEW_ATOMS
+            if group is AtomGroup.CODE or self.needed.get(group, 0) >= FEW_ATOMS
         }
 
     @property
@@ -219,7 +219,7 @@ def _row(found: Sequence[Figures], unpruned: Mapping[str, float], worth: Mapping
     again = [weight * bill.with_rereads for weight, bill in zip(weights, bills, strict=True)]
     saved = sum(weight * bill.saved for weight, bill in zip(weights, bills, strict=True))
     cold = sum(weight * bill.saved_cold for weight, bill in zip(weights, bills, strict=True))
-    code = _total_kept(found, Group.CODE)
+    code = _total_kept(found, AtomGroup.CODE)
     with_rereads = interval(sums_by_project(found, zip(again, wholes, strict=True)))
     return Row(
         strategy=found[0].strategy,
@@ -229,10 +229,10 @@ def _row(found: Sequence[Figures], unpruned: Mapping[str, float], worth: Mapping
         with_rereads=with_rereads,
         worst=max(bill.worst for bill in bills),
         dearer=sum(bill.worst > DEARER for bill in bills) / len(bills),
-        code=_evidence_interval(found, Group.CODE),
-        edits=_evidence_interval(found, Group.EDITS),
-        shell_edits=_evidence_interval(found, Group.SHELL_EDITS),
-        facts=_evidence_interval(found, Group.FACTS),
+        code=_evidence_interval(found, AtomGroup.CODE),
+        edits=_evidence_interval(found, AtomGroup.EDITS),
+        shell_edits=_evidence_interval(found, AtomGroup.SHELL_EDITS),
+        facts=_evidence_interval(found, AtomGroup.FACTS),
         in_results=code.in_results / code.needed if code.needed else 1.0,
         far=_total_kept(found, FAR).share,
         cache_breaks=sum(bill.cache_breaks for bill in bills),
@@ -244,8 +244,8 @@ def _row(found: Sequence[Figures], unpruned: Mapping[str, float], worth: Mapping
         changed=len({each.session for each in found if each.is_changed}) / len({each.session for each in found}),
         spare=100 * (1 / with_rereads.value - 1) if with_rereads.value else 0.0,
         protected=dict(_protected_intervals(found)),
-        needed={group: _total_kept(found, group).needed for group in Group},
-        results_only={group: _evidence_interval(found, f"{RESULTS_ONLY}{group}") for group in Group},
+        needed={group: _total_kept(found, group).needed for group in AtomGroup},
+        results_only={group: _evidence_interval(found, f"{RESULTS_ONLY}{group}") for group in AtomGroup},
         paths=_total_kept(found, PATHS).share,
     )
 

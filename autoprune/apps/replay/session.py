@@ -10,7 +10,7 @@ from functools import partial
 from itertools import product
 from statistics import median
 
-from autoprune.apps.replay.atoms import Group
+from autoprune.apps.replay.atoms import AtomGroup
 from autoprune.apps.replay.compaction_costs import Compaction, compactions
 from autoprune.apps.replay.episode import Billing, Episode, episode, longest, recorded_cost, sources
 from autoprune.apps.replay.episode_figures import OWN, Figures, figures
@@ -52,7 +52,7 @@ class ReplayArgs:
 
 
 @dataclass(frozen=True)
-class Shape:
+class EpisodeShape:
     """An episode in numbers. Tokens are by our count, those in `recorded_*` by the provider's count, 0 if not recorded.
 
     `longest_prompt` is the longest prompt by the provider's count, estimated if it is not recorded. `cache_life` is the
@@ -94,7 +94,7 @@ class SessionFigures:
 
     path: str
     agent: str = ""
-    shapes: Mapping[str, Shape] = field(default_factory=dict)
+    shapes: Mapping[str, EpisodeShape] = field(default_factory=dict)
     figures: tuple[Figures, ...] = ()
     notes: tuple[str, ...] = ()
     error: str = ""
@@ -198,7 +198,7 @@ def deciding_prices(known: Episode, prices: Sequence[Prices]) -> Prices:
     return known.prices if prices[0] == OWN else prices[0]
 
 
-def shape(known: Episode, recording: Recording, args: ReplayArgs) -> Shape:
+def shape(known: Episode, recording: Recording, args: ReplayArgs) -> EpisodeShape:
     """Measure an episode."""
     transcript = known.transcript
     sizes = [result.tokens for result in transcript.results]
@@ -206,7 +206,7 @@ def shape(known: Episode, recording: Recording, args: ReplayArgs) -> Shape:
     read = [each for call in transcript.calls for each in paths(call)]
     used = [each.usage for each in recording.requests if each.usage]
     model_from, life_from = sources(recording, model=args.model, life=args.cache_life, used=known.prices.life)
-    return Shape(
+    return EpisodeShape(
         requests=len(known.requests),
         messages=len(known.messages),
         results=len(sizes),
@@ -225,7 +225,7 @@ def shape(known: Episode, recording: Recording, args: ReplayArgs) -> Shape:
         life_from=life_from,
         model_from=model_from,
         models=tuple(dict.fromkeys(each.model for each in recording.requests if each.model)),
-        atoms=known.evidence.needed(Group.CODE),
+        atoms=known.evidence.needed(AtomGroup.CODE),
         title=known.title,
         dollars=recorded_cost(recording.requests, tuple(_as_recorded(recording, known))),
     )
@@ -336,7 +336,7 @@ def overview(found: Iterable[SessionFigures]) -> Overview:
 
 def _cache_shares(sessions: Iterable[SessionFigures]) -> tuple[int, float | None, float | None]:
     """Count the episodes that record cached tokens; return the count, the recorded and the simulated share."""
-    said: list[Shape] = []
+    said: list[EpisodeShape] = []
     prompts = held = 0
     for each in sessions:
         for name, row in {row.episode: row for row in each.figures if row.strategy == NO_PRUNING}.items():

@@ -7,7 +7,7 @@ as a session and its continuation under another name, counts once.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from autoprune.apps.replay.corpus import Engine, Failed, Task, one_by_one
+from autoprune.apps.replay.corpus import Engine, FailedTask, Task, one_by_one
 from autoprune.apps.replay.episode import listed_prices, lives, longest, usage_dollars
 from autoprune.apps.replay.episode_figures import Figures
 from autoprune.apps.replay.policies import NO_PRUNING
@@ -60,7 +60,7 @@ def read_spending(files: Iterable[str], args: ReplayArgs, *, engine: Engine = on
     Of the arguments only `model`, `cache_life` and `readers` are used.
     """
     read = [
-        Spending(task.path, error=spent.why) if isinstance(spent, Failed) else spent
+        Spending(task.path, error=spent.why) if isinstance(spent, FailedTask) else spent
         for task, spent in engine(spending_of, (Task(file, args) for file in files))
     ]
     return sorted(_told_apart(read), key=lambda each: (-each.title.time, each.path))
@@ -185,7 +185,7 @@ def _sum(agent: str, project: str, known: Sequence[tuple[Spending, list[Charge]]
 
 
 @dataclass(frozen=True)
-class Change:
+class BillChange:
     """The bill of an episode without pruning and with a strategy, fetching results again included, in input tokens.
 
     `paid` is the recorded cost of the episode in dollars; None if it is not known.
@@ -202,11 +202,11 @@ class Change:
         return (self.unpruned - self.pruned) * (self.paid / self.unpruned if self.paid else 1.0)
 
 
-def changes(session: SessionFigures, strategy: str, prices_name: str) -> list[Change]:
+def changes(session: SessionFigures, strategy: str, prices_name: str) -> list[BillChange]:
     """Compare the bills of a session's episodes. An episode that was replayed in several styles has its first one."""
     known = {(each.episode, each.strategy): each for each in reversed(session.figures)}
     return [
-        Change(figures, before.bills[prices_name].total, figures.bills[prices_name].with_rereads, shape.dollars)
+        BillChange(figures, before.bills[prices_name].total, figures.bills[prices_name].with_rereads, shape.dollars)
         for name, shape in session.shapes.items()
         if (figures := known.get((name, strategy))) and (before := known.get((name, NO_PRUNING)))
         if before.bills[prices_name].total

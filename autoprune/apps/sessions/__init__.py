@@ -52,7 +52,7 @@ from autoprune.apps.sessions._sending import (
     tool_call,
     tool_result,
 )
-from autoprune.apps.sessions._slim_copy import Changes, slim_copy
+from autoprune.apps.sessions._slim_copy import CopyChanges, slim_copy
 
 __all__ = [
     "BROKEN",
@@ -63,8 +63,8 @@ __all__ = [
     "READERS",
     "AgentLog",
     "Answer",
-    "Changes",
     "Conversation",
+    "CopyChanges",
     "Message",
     "Moment",
     "Object",

@@ -64,7 +64,7 @@ NOT_RECORDED = (
 
 
 @dataclass(frozen=True, eq=False)
-class Call:
+class ModelCall:
     """A call of the model: the messages of its input and its answer, both of Chat Completions.
 
     `others` counts the parts in them of types that have no place in Chat Completions.
@@ -80,7 +80,7 @@ class Call:
     others: int
 
 
-def read_calls(values: Sequence[object]) -> tuple[list[Call], list[str]]:
+def read_calls(values: Sequence[object]) -> tuple[list[ModelCall], list[str]]:
     """Read the calls in all LLM spans, with notes on the spans that cannot be read.
 
     Raises SessionError if there are no LLM spans, or none of them holds its input.
@@ -156,11 +156,11 @@ def _is_of_model(attributes: Object) -> bool:
     return operation in OPERATIONS if operation else bool(_first(attributes, *MODELS))
 
 
-def _call(span: Object, attributes: Object, session: str) -> Call:
+def _call(span: Object, attributes: Object, session: str) -> ModelCall:
     """Read a call. Raises SessionError for an attribute that is broken JSON."""
     given, answers = _recorded(span, attributes)
     kinds = [_kind(part, _role(each)) for each in (*given, *answers[:1]) for part in _parts(each)]
-    return Call(
+    return ModelCall(
         session,
         _time(span.get("startTimeUnixNano")),
         _time(span.get("endTimeUnixNano")),
@@ -344,7 +344,7 @@ def record(values: Sequence[object]) -> list[list[Conversation]]:
     return [[_sendable(chain, None, notes) for chain in chains] for chains in _conversations(calls)]
 
 
-def _sendable(chain: Sequence[Call], missing: str | None, notes: Sequence[str]) -> Conversation:
+def _sendable(chain: Sequence[ModelCall], missing: str | None, notes: Sequence[str]) -> Conversation:
     """Turn a chain into its conversation. The last message of an input was sent at the start of its call."""
     messages = [*chain[-1].messages, *chain[-1].answer]
     moments: list[Moment] = [None] * len(messages)
@@ -357,11 +357,11 @@ def _sendable(chain: Sequence[Call], missing: str | None, notes: Sequence[str]) 
     return conversation(CHAT, messages, missing, notes, moments)
 
 
-def _is_answered(call: Call, messages: Sequence[Message]) -> bool:
+def _is_answered(call: ModelCall, messages: Sequence[Message]) -> bool:
     return [each["role"] for each in messages[len(call.messages) :][:1]] == ["assistant"]
 
 
-def _notes(chain: Sequence[Call]) -> list[str]:
+def _notes(chain: Sequence[ModelCall]) -> list[str]:
     messages = [*chain[-1].messages, *chain[-1].answer]
     answered = [len(call.messages) for call in chain if _is_answered(call, messages)]
     return [
@@ -375,9 +375,9 @@ def _notes(chain: Sequence[Call]) -> list[str]:
 # From calls to conversations
 
 
-def _conversations(calls: Sequence[Call]) -> list[list[list[Call]]]:
+def _conversations(calls: Sequence[ModelCall]) -> list[list[list[ModelCall]]]:
     """Divide calls into conversations, each as its chains between compactions. A session's longest comes first."""
-    sessions: dict[str, list[Call]] = {}
+    sessions: dict[str, list[ModelCall]] = {}
     for call in sorted(calls, key=lambda each: each.start or 0.0):
         sessions.setdefault(call.session, []).append(call)
     found = []
@@ -387,9 +387,9 @@ def _conversations(calls: Sequence[Call]) -> list[list[list[Call]]]:
     return found
 
 
-def _chains(calls: Sequence[Call]) -> list[list[Call]]:
+def _chains(calls: Sequence[ModelCall]) -> list[list[ModelCall]]:
     """Divide a session's calls, in order of time, into chains in which each input begins with the input before."""
-    chains: list[list[Call]] = []
+    chains: list[list[ModelCall]] = []
     for call in calls:
         begun = [chain for chain in chains if call.messages[: len(chain[-1].messages)] == chain[-1].messages]
         if begun:
@@ -399,9 +399,9 @@ def _chains(calls: Sequence[Call]) -> list[list[Call]]:
     return chains
 
 
-def _join(chains: Sequence[list[Call]]) -> list[list[list[Call]]]:
+def _join(chains: Sequence[list[ModelCall]]) -> list[list[list[ModelCall]]]:
     """Join each chain with the one that it continues after a compaction."""
-    joined: list[list[list[Call]]] = []
+    joined: list[list[list[ModelCall]]] = []
     for chain in chains:
         before = next((each for each in reversed(joined) if _continues(each[-1][-1], chain[0])), None)
         if before is None:
@@ -410,7 +410,7 @@ def _join(chains: Sequence[list[Call]]) -> list[list[list[Call]]]:
     return joined
 
 
-def _continues(before: Call, after: Call) -> bool:
+def _continues(before: ModelCall, after: ModelCall) -> bool:
     """Whether an input is what a compaction left of an earlier call.
 
     It is later, has the same system prompt, and holds more of the earlier call than the messages that both begin with:

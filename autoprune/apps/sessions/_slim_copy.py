@@ -22,7 +22,7 @@ LINKS = ("parentUuid", "logicalParentUuid", "leafUuid")  # fields of Claude Code
 
 
 @dataclass
-class Changes:
+class CopyChanges:
     """The changes of a copy: its `id`, the payloads of `cleared` results by call id, and the tokens that this `saved`.
 
     Filled while copying: `thoughts`, the blocks of thinking that are left out, and the agent's `version`.
@@ -49,7 +49,7 @@ class Changes:
         return uuid
 
 
-class Usage(NamedTuple):
+class PromptCount(NamedTuple):
     """The count of a prompt in a record: the response, "" if a record holds all of it, and the path of the counts."""
 
     response: str
@@ -64,13 +64,13 @@ class Editor:
     them.
     """
 
-    edit: Callable[[Record, Changes], Record | None]
-    usage: Callable[[Record], Usage | None]
+    edit: Callable[[Record, CopyChanges], Record | None]
+    usage: Callable[[Record], PromptCount | None]
     parts: tuple[str, ...]
     totals: tuple[str, ...] = ()
 
 
-def slim_copy(source: str, agent: str, changes: Changes) -> str:
+def slim_copy(source: str, agent: str, changes: CopyChanges) -> str:
     """Return the text of a session file with changes. A last line that was cut off is left out.
 
     Raises SessionError for a line that is no JSON object.
@@ -95,7 +95,7 @@ def slim_copy(source: str, agent: str, changes: Changes) -> str:
 
 def _lower_newest(records: list[Record], editor: Editor, saved: int) -> None:
     """Lower the counts of the newest response, which may span several records."""
-    newest: Usage | None = None
+    newest: PromptCount | None = None
     for at in range(len(records) - 1, -1, -1):
         if (found := editor.usage(records[at])) is None:
             continue
@@ -125,7 +125,7 @@ def _with(record: Record, path: Sequence[str], change: Callable[[Any], object]) 
 # Claude Code: lines name their session and the line before them; a response has a line for each block
 
 
-def _edit_claude_code(record: Record, changes: Changes) -> Record | None:
+def _edit_claude_code(record: Record, changes: CopyChanges) -> Record | None:
     edited = _relinked(record, changes)
     changes.version = text(record.get("version")) or changes.version
     message = fields(record.get("message"))
@@ -152,7 +152,7 @@ def _edit_claude_code(record: Record, changes: Changes) -> Record | None:
     return {**edited, "message": {**message, "content": kept}}
 
 
-def _relinked(record: Record, changes: Changes) -> Record:
+def _relinked(record: Record, changes: CopyChanges) -> Record:
     """Return a record with the copy's id, and with links over records that are left out."""
     edited = {**record, "sessionId": changes.id} if "sessionId" in record else dict(record)
     before = record.get("parentUuid")
@@ -165,7 +165,7 @@ def _relinked(record: Record, changes: Changes) -> Record:
     return edited
 
 
-def _kept_by_compaction(metadata: Mapping[str, Any], changes: Changes) -> Iterator[tuple[str, object]]:
+def _kept_by_compaction(metadata: Mapping[str, Any], changes: CopyChanges) -> Iterator[tuple[str, object]]:
     """Yield the fields that name the messages that a compaction kept, without those that are left out."""
     if kept := fields(metadata.get("preservedMessages")):
         uuids = [each for each in listed(kept.get("uuids")) if text(each) not in changes.parents]
@@ -176,10 +176,10 @@ def _kept_by_compaction(metadata: Mapping[str, Any], changes: Changes) -> Iterat
         yield "preservedSegment", {**segment, "headUuid": changes.children.get(text(head), head), "tailUuid": tail}
 
 
-def _claude_code_usage(record: Record) -> Usage | None:
+def _claude_code_usage(record: Record) -> PromptCount | None:
     message = fields(record.get("message"))
     is_answer = record.get("type") == "assistant" and record.get("isSidechain") is not True
-    found = Usage(text(message.get("id")), ("message", "usage"))
+    found = PromptCount(text(message.get("id")), ("message", "usage"))
     return found if is_answer and fields(message.get("usage")).get("output_tokens") else None
 
 
@@ -191,7 +191,7 @@ def shown(payload: object) -> str:
 # Codex: lines with a payload; those of events repeat results for the screen
 
 
-def _edit_codex(record: Record, changes: Changes) -> Record:
+def _edit_codex(record: Record, changes: CopyChanges) -> Record:
     payload = record.get("payload")
     if not isinstance(payload, dict):  # the first format: a header and bare items
         is_header = "id" in record and "type" not in record
@@ -214,12 +214,12 @@ def _edit_codex(record: Record, changes: Changes) -> Record:
     return record
 
 
-def _edit_item(item: Mapping[str, Any], changes: Changes) -> Record:
+def _edit_item(item: Mapping[str, Any], changes: CopyChanges) -> Record:
     call = text(item.get("call_id"))
     return {**item, "output": changes.cleared[call]} if call in changes.cleared and "output" in item else dict(item)
 
 
-def _edit_event(event: Mapping[str, Any], call: str, changes: Changes) -> Record:
+def _edit_event(event: Mapping[str, Any], call: str, changes: CopyChanges) -> Record:
     if call not in changes.cleared:
         return dict(event)
     said = shown(changes.cleared[call])
@@ -229,16 +229,16 @@ def _edit_event(event: Mapping[str, Any], call: str, changes: Changes) -> Record
     return edited
 
 
-def _codex_usage(record: Record) -> Usage | None:
+def _codex_usage(record: Record) -> PromptCount | None:
     info = fields(fields(record.get("payload")).get("info"))
     is_count = record.get("type") == "event_msg" and isinstance(info.get("last_token_usage"), dict)
-    return Usage("", ("payload", "info", "last_token_usage")) if is_count else None
+    return PromptCount("", ("payload", "info", "last_token_usage")) if is_count else None
 
 
 # pi: a header, and entries with a message each
 
 
-def _edit_pi(record: Record, changes: Changes) -> Record:
+def _edit_pi(record: Record, changes: CopyChanges) -> Record:
     if record.get("type") == "session":
         changes.version = str(record.get("version", 1))
         return {**record, "id": changes.id}
@@ -253,9 +253,9 @@ def _edit_pi(record: Record, changes: Changes) -> Record:
     return {**record, "message": {**message, "content": blocks}}
 
 
-def _pi_usage(record: Record) -> Usage | None:
+def _pi_usage(record: Record) -> PromptCount | None:
     usage = fields(fields(record.get("message")).get("usage"))
-    return Usage("", ("message", "usage")) if usage.get("output") else None
+    return PromptCount("", ("message", "usage")) if usage.get("output") else None
 
 
 EDITORS: Mapping[str, Editor] = {

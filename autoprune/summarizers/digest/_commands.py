@@ -223,14 +223,14 @@ def _test_figures(action: Action, text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Run:
+class ProgramRun:
     """A program with its subcommands, its targets, and the tests that it chooses, if any."""
 
     program: tuple[str, ...]
     targets: frozenset[str]
     chosen: frozenset[str]
 
-    def covers(self, other: "Run") -> bool:
+    def covers(self, other: "ProgramRun") -> bool:
         """Whether this run includes everything that another run ran."""
         if self.program == ("git", "commit") and other.program[:1] == ("git",) and other.program[1] in ENDED_BY_COMMIT:
             return True
@@ -245,17 +245,17 @@ class Run:
 
 
 @lru_cache(maxsize=4_096)
-def runs(command: str) -> tuple[Run, ...]:
+def runs(command: str) -> tuple[ProgramRun, ...]:
     """List the runs in a script, in order, without read-only commands and filters after a pipe."""
     return tuple(_runs_of(command, 0))
 
 
-def reruns(later: Sequence[Run], name: str) -> bool:
+def reruns(later: Sequence[ProgramRun], name: str) -> bool:
     """Whether later runs cover the last run of a command, which is the one that matters."""
     return any(run.covers(earlier) for earlier in runs(name)[-1:] for run in later)
 
 
-def _runs_of(script: str, depth: int) -> Iterator[Run]:
+def _runs_of(script: str, depth: int) -> Iterator[ProgramRun]:
     for joint, part in shell.split_commands(script):
         if joint[:1] == "|":  # a filter, or the fallback after ||
             continue
@@ -269,7 +269,7 @@ def _runs_of(script: str, depth: int) -> Iterator[Run]:
             yield _run_of(words)
 
 
-def _run_of(words: Sequence[str]) -> Run:
+def _run_of(words: Sequence[str]) -> ProgramRun:
     """Create the run of one command."""
     name = words[0].rpartition("/")[2]
     name = match[1] if (match := NUMBERED.fullmatch(name)) else name
@@ -280,7 +280,7 @@ def _run_of(words: Sequence[str]) -> Run:
     program, targets = (name, *plain[:most]), plain[most:]
     if name == "git" and ONE_THING.intersection(program[1:]):
         targets = []
-    return Run(program, frozenset(map(_normal_target, targets)), frozenset(chosen))
+    return ProgramRun(program, frozenset(map(_normal_target, targets)), frozenset(chosen))
 
 
 def _split_arguments(words: Sequence[str]) -> tuple[list[str], list[str]]:

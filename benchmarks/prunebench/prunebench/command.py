@@ -21,7 +21,7 @@ from autoprune.apps.cli.input_output import write_output
 from autoprune.apps.cli.replay import figure_cell, share_cell
 from autoprune.apps.cli.startup import open_streams
 from autoprune.apps.replay import Policy, ReplayArgs
-from autoprune.apps.replay.atoms import Group as Atoms
+from autoprune.apps.replay.atoms import AtomGroup as Atoms
 from autoprune.apps.replay.evidence import ProtectedKind
 from autoprune.apps.replay.rows import FEW_ATOMS, rounded
 from autoprune.apps.replay.verdict import NONE, Standing, round_tokens

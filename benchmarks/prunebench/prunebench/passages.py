@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from autoprune.apps.replay.atoms import STATED, Atom, Kind
-from autoprune.apps.replay.clairvoyant import Account, Clairvoyant, Place, needs_of, place
+from autoprune.apps.replay.clairvoyant import CarryingCost, Clairvoyant, Place, needs_of, place
 from autoprune.apps.replay.episode import Episode
 from autoprune.apps.replay.visible import LINE_NUMBER, Text
 from autoprune.conversation.edits import Replace
@@ -121,7 +121,7 @@ class PassagesClairvoyant(Clairvoyant):
         return _Passages(self)
 
 
-class _Passages(Account):
+class _Passages(CarryingCost):
     def __init__(self, strategy: Clairvoyant) -> None:
         super().__init__(strategy)
         self._known: dict[tuple[Part, tuple[Atom, ...]], tuple[str | None, int]] = {}
