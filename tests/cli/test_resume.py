@@ -17,6 +17,7 @@ from autoprune.apps.cli.command_table import app
 from autoprune.apps.sessions import recordings
 
 OTHER, NAMELESS = "0a6c0c4e-2222-4f6f-9a57-000000000009", "0b6c0c4e-2222-4f6f-9a57-000000000003"
+UNNAMED = "no request since the session began or was compacted names a model and tokens, so a copy cannot be priced"
 OLD, NEW = "0a6c0c4e-2222-4f6f-9a57-000000000001", "0a6c0c4e-2222-4f6f-9a57-000000000002"
 
 
@@ -167,7 +168,7 @@ def test_without_the_assistant_nothing_is_written(project: Path, tmp_path: Path,
     ("changed", "said"),
     [
         ({"hours": 0.05}, "the cache of the session lives for 2 minutes more, so a copy would be dearer"),
-        ({"model": "<synthetic>"}, "the session does not name its model and tokens, so that a copy cannot be priced"),
+        ({"model": "<synthetic>"}, UNNAMED),
         ({"count": 2}, "little of the session can be cleared, so a copy would not be cheaper"),
     ],
 )
@@ -179,6 +180,17 @@ def test_a_session_that_is_cheaper_as_it_is_is_not_copied(
     done = resume("claude", OLD, "--print")
     assert (done.exit_code, done.stdout, copies(tmp_path), (tmp_path / ".local").exists()) == (3, "", [], False)
     assert done.stderr == f"autoprune: {said}; `cd {tmp_path} && claude --resume {OLD}` resumes the session as it is\n"
+
+
+def test_a_session_that_ends_with_a_compaction_is_not_copied(project: Path, tmp_path: Path):
+    file = logs(tmp_path) / f"{OLD}.jsonl"
+    used = file.stat().st_mtime
+    boundary = {"type": "system", "subtype": "compact_boundary", "uuid": "b", "parentUuid": None}
+    message = {"role": "user", "content": "All notes are summed up."}
+    summary = {"type": "user", "uuid": "s", "parentUuid": "b", "isCompactSummary": True, "message": message}
+    file.write_text(file.read_text() + "".join(json.dumps(line) + "\n" for line in (boundary, summary)))
+    os.utime(file, (used, used))
+    assert resume("claude", OLD, "--print").stderr.startswith(f"autoprune: {UNNAMED}; `cd {project} && claude --resume")
 
 
 def test_a_session_without_a_known_price_is_told_in_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -32,7 +32,7 @@ from autoprune.apps.cli.resumed import (
     session_times,
 )
 from autoprune.apps.cli.run import find_program, path_variable, wait_for
-from autoprune.apps.clients import Client, find_client
+from autoprune.apps.clients import CLIENTS, Client, find_client
 from autoprune.apps.replay.atoms import GROUPS
 from autoprune.apps.replay.episode import episode
 from autoprune.apps.replay.rows import MAIN
@@ -49,8 +49,7 @@ from autoprune.strategies.catalog import RUN_STRATEGY
 from autoprune.tokens import exact
 
 EXAMPLES = options.examples("resume", "resume claude --dry-run", "resume codex --print")
-# The arguments before a session's id, by client.
-BY_ID = {"claude": ("claude", "--resume"), "codex": ("codex", "resume"), "pi": ("pi", "--session")}
+RESUMABLE = {client.name: (client.name, *client.by_id) for client in CLIENTS if client.by_id}  # before a session's id
 MOST_LISTED, WIDTH = 10, 80  # sessions; columns
 
 
@@ -79,10 +78,10 @@ def resume_session(
     assistant is started with the copy. The session itself is not changed. Without CLIENT, the newest sessions are
     listed.
     """
-    if client is not None and client not in BY_ID:
-        raise SettingsError(f"sessions of {client!r} cannot be resumed{near_or_all(client, BY_ID)}")
+    if client is not None and client not in RESUMABLE:
+        raise SettingsError(f"sessions of {client!r} cannot be resumed{near_or_all(client, RESUMABLE)}")
     if client is None or only_list:
-        print("\n\n".join(list_sessions(list(BY_ID) if client is None else [client])))
+        print("\n\n".join(list_sessions(list(RESUMABLE) if client is None else [client])))
         return
     of_run = load_defaults(context, "run").get("no_archive")
     is_private = no_archive or bool(of_run and of_run.value)
@@ -103,7 +102,7 @@ def resume_session(
     try:
         copy = slim_session(chosen, file, decode(data, str(file)), age, has_ids=not is_private)
     except SessionError as error:
-        as_it_is = f"cd {shlex.quote(folder)} && {shlex.join((*BY_ID[client], _id_of(file)))}"
+        as_it_is = f"cd {shlex.quote(folder)} && {shlex.join((*RESUMABLE[client], _id_of(file)))}"
         raise SessionError(f"{error}; `{as_it_is}` resumes the session as it is") from error
     for line in filter(None, (untried(chosen, copy.changes.version), *copy.describe())):
         typer.echo(f"autoprune: {printable(line)}", err=True)
@@ -111,7 +110,7 @@ def resume_session(
         copy.write(None if is_private else LimitedDirectory(project_folder(archive_parent(), folder)))
     if receipt:
         write_output(receipt, dump(copy.receipt(client), 2) + "\n")
-    command = (*BY_ID[client], copy.id)
+    command = (*RESUMABLE[client], copy.id)
     if only_print:
         print(f"cd {shlex.quote(folder)} && {shlex.join(command)}")
     elif not only_say:
@@ -174,7 +173,7 @@ def _describe(file: Path, name: str) -> str:
     folder = f"cd {shlex.quote(place)} && " if place else ""
     about = ": ".join(filter(None, (title.project, title.prompt)))
     heading = one_line(f"{duration(age)} ago, {about}", WIDTH)
-    command = shlex.join((*BY_ID[name], _id_of(file)))
+    command = shlex.join((*RESUMABLE[name], _id_of(file)))
     return "\n".join(map(printable, (heading, *cost, f"    {folder}autoprune run {command}")))
 
 

@@ -18,8 +18,6 @@ from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.result import Result
 from autoprune.settings import PruneArgs, usual_zone
 
-# Arguments that resume the newest session of the folder, by client.
-NEWEST = {"claude": ("--continue", "-c"), "codex": ("--last",), "pi": ("--continue", "-c"), "copilot": ("--continue",)}
 LEAST_NAME = 8  # characters of an argument that may name a session
 FOLDER = re.compile(rb'"cwd"\s*:\s*("(?:[^"\\]|\\.)*")')
 HEAD_BYTES = 100_000  # of a session file, in which its folder is looked for
@@ -48,7 +46,7 @@ def find_resumed(client: Client, user: User, files: Sequence[Path]) -> Path | No
     by_name = (file for file in files for name in named if file.stem.endswith(name) or str(file) == name)
     if found := next(by_name, None):
         return found
-    if not set(NEWEST.get(client.name, ())).intersection(user.arguments):
+    if not set(client.newest).intersection(user.arguments):
         return None
     return next((file for file in files if folder_of(file) == str(user.folder)), None)
 
@@ -80,11 +78,14 @@ def prune_resumed(
 ) -> tuple[Result[Any], FirstRequest]:
     """Prune a session that was last used `age` seconds ago as its next request would be.
 
-    Raises SessionError if its cache has not expired, so that it is cheaper as it is, and if it does not name its model.
+    Raises SessionError if its cache has not expired, so that it is cheaper as it is, and if no request since its last
+    compaction names a model.
     """
     last = next((each for each in reversed(found.requests) if each.usage and each.model), None)
     if last is None or last.usage is None:
-        raise SessionError("the session does not name its model and tokens, so that a copy cannot be priced")
+        raise SessionError(
+            "no request since the session began or was compacted names a model and tokens, so a copy cannot be priced"
+        )
     at, now = prices(None, last.model, life=last.life), len(found.messages)
     if age <= at.life:
         raise SessionError(

@@ -204,6 +204,7 @@ def route_copilot(user: User) -> Route:
 COPILOT = Client(
     name="copilot",
     agent="copilot-cli",
+    newest=("--continue",),
     title="Copilot CLI",
     install="npm install -g @github/copilot",
     route=route_copilot,
@@ -330,6 +331,8 @@ def _pi_url(user: User, own: Any, name: str) -> str:
 PI = Client(
     name="pi",
     agent="pi",
+    newest=("--continue", "-c"),
+    by_id=("--session",),
     title="pi",
     install="npm install -g @mariozechner/pi-coding-agent",
     route=route_pi,

@@ -105,6 +105,8 @@ CLIENT = Client(
     route=route,
     tried="2.1.332",
     agent="claude-code",
+    newest=("--continue", "-c"),
+    by_id=("--resume",),
     losses=(
         "what it offers only at Anthropic's address: the system prompt's cache that sessions share, the API's cache "
         "diagnosis, settings that an organization manages on the server, and Remote Control",

@@ -100,5 +100,7 @@ CLIENT = Client(
     question=("exec", "--skip-git-repo-check", QUESTION),
     tried="0.169.0",
     agent="codex",
+    newest=("--last",),
+    by_id=("resume",),
     losses=("its WebSocket: the proxy refuses it, and Codex switches to HTTPS by itself, with the whole history",),
 )

@@ -126,7 +126,8 @@ class Client:
     installs it. `route` returns its route, or raises ClientError if its requests would bypass the proxy. `tried` is the
     version that was tested. `question` are arguments that make it ask the model once. `losses` are sentences on
     features that do not work at another base URL. `agent` is the name of the reader of its session files, "" if none
-    reads them.
+    reads them. `newest` are the options that resume the newest session of the folder, and `by_id` the arguments before
+    a session's id, () if its sessions cannot be copied.
     """
 
     name: str
@@ -137,6 +138,8 @@ class Client:
     question: tuple[str, ...] = ("-p", QUESTION)
     losses: tuple[str, ...] = ()
     agent: str = ""
+    newest: tuple[str, ...] = ()
+    by_id: tuple[str, ...] = ()
 
 
 # Base URLs
