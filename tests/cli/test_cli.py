@@ -194,9 +194,11 @@ def test_check_finds_nothing_in_a_valid_conversation():
 def test_check_writes_a_repaired_conversation(tmp_path: Path):
     broken, fixed = written(tmp_path / "broken.json", BROKEN), tmp_path / "fixed.json"
     done = run("check", broken, "--repair", str(fixed))
-    assert (done.returncode, b"repaired: " in done.stderr) == (0, True)
+    assert (done.returncode, done.stderr) == (0, b"repaired: removed the result\n")
     assert json.loads(fixed.read_text(encoding="utf-8")) == BROKEN[:1]
     assert json.loads(Path(broken).read_text(encoding="utf-8")) == BROKEN
+    twice = run("check", written(tmp_path / "twice.json", [*BROKEN, *BROKEN[1:]]), "--repair", str(fixed))
+    assert twice.stderr == b"repaired: removed the result, 2 times\n"
 
 
 def test_validate_refuses_what_the_provider_would_refuse(tmp_path: Path):

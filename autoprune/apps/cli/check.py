@@ -1,5 +1,6 @@
 """`autoprune check`: find what a provider would refuse in a conversation, and repair it."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated
@@ -57,8 +58,8 @@ def check_session(
     else:
         show(_problem_table(found), to_stderr=repair_to == "-")
     if repaired:
-        for each in repaired.repairs:
-            show(Text(f"repaired: {printable(each.what)}"), to_stderr=True)
+        for what, count in Counter(each.what for each in repaired.repairs).items():
+            show(Text(f"repaired: {printable(what)}{f', {count:,} times' if count > 1 else ''}"), to_stderr=True)
         found = problems(repaired.conversation, rules)
         if found:
             show("still broken:", to_stderr=True)
