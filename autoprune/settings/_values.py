@@ -155,8 +155,7 @@ UNITS = {"": 1, "k": 1024, "m": 1024 * 1024}
 # less room.
 REPLY_RESERVE, LARGEST_RESERVE = 20_000, 0.2  # the second is a share of the window
 BELOW_COMPACTION = 0.9  # of the point where the client compacts: the largest safe zone
-UNKNOWN_ZONE = 100_000  # tokens: the default safe zone if the window is not known
-UNKNOWN_WINDOW = 200_000  # tokens: taken for the window of an unknown model
+UNKNOWN_WINDOW = 200_000  # tokens: taken for the window of an unknown model, as assistants do
 LARGEST = 10**12  # tokens, far above any context window
 LONGEST_TEXT = 40  # characters of a budget, so that a product of many factors is not computed
 DURATION = re.compile(r"(\d+(?:\.\d+)?) ?([smh]?)")
@@ -218,8 +217,8 @@ def usual_zone(model: str | None, window: int | None = None) -> int:
     They lower it to stay below a compaction (`compact_at`). Everything below is up to the strategy, which clears if
     that makes the session cheaper. `window` is that of the request if more is known about it than its model.
     """
-    window = window or window_of(model)
-    return UNKNOWN_ZONE if window is None else window - min(REPLY_RESERVE, math.floor(LARGEST_RESERVE * window))
+    window = window or window_of(model) or UNKNOWN_WINDOW
+    return window - min(REPLY_RESERVE, math.floor(LARGEST_RESERVE * window))
 
 
 def duration(value: object, name: str = "cache_ttl") -> float | None:

@@ -131,8 +131,8 @@ def test_print_shows_the_command_and_starts_nothing(tmp_path: Path):
         "# By hand, in one terminal; it prints the address of its live page:",
         "autoprune proxy --port 8484 --upstream https://api.anthropic.com --strategy 'cache_aware(fold_steps=10)' "
         "--archive",
-        "# Safe zone: the window of each request's model, without room for the reply, else 100,000 tokens; at most 0.9 "
-        "of the size at which the client compacts",
+        "# Safe zone: the window of each request's model (200,000 tokens if unknown) without room for the reply; at "
+        "most 0.9 of the size at which the client compacts",
         f"# Cleared results: {archive}, for 7 days, up to 200 MB with those of other projects",
         "# Claude Code compacts at about 167k of 200k tokens (its default)",
         "# In another terminal:",

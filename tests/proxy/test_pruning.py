@@ -13,7 +13,6 @@ from rounds import WIRE, Step
 
 from autoprune.apps.proxy import Settings
 from autoprune.apps.proxy._pruning import Account, Job, Payloads, Target, Work
-from autoprune.settings import usual_zone
 
 WORDS = ("alpha", "beta", "gamma", "delta", "src/main.py", "error:", "None", "return")
 MODEL = "gpt-5"
@@ -201,12 +200,6 @@ def test_the_newest_payloads_are_kept_up_to_a_number_of_bytes():
     for id, text in texts.items():
         kept.put(id, text)
     assert [kept.get(id) for id in texts] == [None, None, texts["c"]]
-
-
-def test_the_default_safe_zone_is_a_share_of_the_models_window():
-    assert usual_zone("gpt-4o") == 108_000
-    assert usual_zone("a model of nobody's") == 100_000
-    assert usual_zone(None) == 100_000
 
 
 def zone_of(work: Work, model: str, headers: dict[str, str], **others: Any) -> int:

@@ -69,7 +69,7 @@ def test_without_times_the_pause_without_the_model_counts():
 
 @each_row(
     ("named", "given", "expected"),
-    [("claude-sonnet-4-5", None, 180_000), ("", "gpt-4o", 108_000), ("", None, 100_000), ("my-model", None, 100_000)],
+    [("claude-sonnet-4-5", None, 180_000), ("", "gpt-4o", 108_000), ("", None, 180_000), ("my-model", None, 180_000)],
 )
 def test_the_default_safe_zone_is_that_of_run_for_the_sessions_model(named: str, given: str | None, expected: int):
     known = Recording(MESSAGES, (Request(1, model=named), Request(3)), None, False)

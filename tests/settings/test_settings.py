@@ -360,4 +360,4 @@ def test_a_request_gets_the_long_window_of_an_older_claude_only_if_it_asks(
     model: str | None, betas: list[str], window: int | None
 ):
     assert window_of(model, betas) == window
-    assert usual_zone(model, window) == (100_000 if window is None else window - 20_000)
+    assert usual_zone(model, window) == (window or 200_000) - 20_000

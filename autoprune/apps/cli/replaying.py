@@ -40,7 +40,7 @@ from autoprune.apps.sessions import READABLE, Reader, places, plugin_readers
 from autoprune.economics import DEFAULT, Prices, count_noun, prices
 from autoprune.errors import SessionError, SettingsError, near_or_all
 from autoprune.pruners.report.drawing import printable
-from autoprune.settings import UNKNOWN_ZONE
+from autoprune.settings import UNKNOWN_WINDOW
 from autoprune.strategies.catalog import RUN_STRATEGY
 
 T = TypeVar("T")
@@ -267,7 +267,7 @@ def assumptions(whole: Overview, args: ReplayArgs) -> Iterator[str]:
         )
     compares = args.strategies != (NONE, RUN_STRATEGY)
     if compares and args.safe_zone is None and any(AT not in name for name in args.strategies if name != NONE):
-        default = f"the model's window without room for the reply, or {UNKNOWN_ZONE:,} tokens if that is not known"
+        default = f"the model's window ({UNKNOWN_WINDOW:,} tokens if unknown) without room for the reply"
         yield f"the limit is that of `autoprune run` where no compaction is near: {default}"
     if len(args.prices) > 1:
         yield f"the clairvoyant and cache_aware decide by the prices {args.prices[0]}"

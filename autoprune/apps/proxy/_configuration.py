@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from autoprune.apps.clients.compactions import CompactionRule
 from autoprune.errors import SettingsError, is_share
-from autoprune.settings import UNKNOWN_ZONE, budget_tokens, duration
+from autoprune.settings import UNKNOWN_WINDOW, budget_tokens, duration
 from autoprune.strategies.catalog import RUN_STRATEGY, clearing_named
 
 LOOPBACK = "127.0.0.1"
@@ -33,8 +33,8 @@ class Settings:
     vendor whose API its path names. `bases` are base URLs by vendor ("anthropic", "openai", "gemini") that replace the
     vendors' own if there is no upstream. OpenAI's replaces /v1, because its clients expect base URLs with a version.
 
-    `safe_zone` is a budget as in `PruneArgs`; the default is the window of the request's model without room for the
-    reply, or 100,000 tokens if the window is not known. `strategy` is a strategy's name, with parameters if needed.
+    `safe_zone` is a budget as in `PruneArgs`; the default is the window of the request's model (200,000 tokens if
+    it is not known) without room for the reply. `strategy` is a strategy's name, with parameters if needed.
 
     `compaction` tells when the client compacts conversations by itself, which the safe zone stays below. If it is None,
     each request's User-Agent names the client, with its default settings.
@@ -81,7 +81,7 @@ class Settings:
         """Validate the settings that can be validated before the first request. Raises SettingsError."""
         clearing_named(self.strategy)
         if self.safe_zone is not None:
-            budget_tokens(self.safe_zone, window_tokens=UNKNOWN_ZONE)
+            budget_tokens(self.safe_zone, window_tokens=UNKNOWN_WINDOW)
         duration(self.cache_ttl)
         if not is_share(self.holdout):
             raise SettingsError(f"holdout is {self.holdout!r}: give a share of the conversations, such as 0.2")

@@ -19,7 +19,7 @@ from autoprune.economics import DEFAULT
 from autoprune.planning.view import asks_always
 from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.naming import pruner_for
-from autoprune.settings import UNKNOWN_ZONE, PruneArgs
+from autoprune.settings import PruneArgs, usual_zone
 from autoprune.strategies.catalog import RUN_STRATEGY, config
 from autoprune.strategies.files import is_in_file
 
@@ -71,8 +71,8 @@ def tune(
     sessions = sorted({each.session for each in usable})
     rows = tuple(summarize(usable, prices))
     best = choice(usable, prices, floor)
-    zones = Counter(each.safe_zone for each in usable)
-    code = snippet(best, prices, model, zones.most_common(1)[0][0] if zones else UNKNOWN_ZONE)
+    zones = Counter(each.safe_zone for each in usable).most_common(1)
+    code = snippet(best, prices, model, zones[0][0] if zones else None)
     outcome = Tuning(rows, tuple(frontier(rows)), best, len(sessions), floor, snippet=code)
     folds = min(folds, len(sessions))
     if folds < 2:
@@ -125,11 +125,11 @@ NO_SETTING = "# No setting is cheaper and keeps that much: send the messages as 
 ANY_ZONE = "# Every session was replayed with a safe zone for its size: set the one that you want."
 
 
-def snippet(setting: str, prices: str, model: str | None = None, safe_zone: int = UNKNOWN_ZONE) -> str:
+def snippet(setting: str, prices: str, model: str | None = None, safe_zone: int | None = None) -> str:
     """Write Python code that prunes `messages` with a setting, such as "low_water(target=0.6) @ 60k".
 
     The code names the prices that the setting was judged by, unless they are those of the `model`. A setting without a
-    safe zone gets `safe_zone`.
+    safe zone gets `safe_zone`, by default the model's usual one.
     """
     policy = Policy(setting)
     strategy = policy.strategy()
@@ -139,7 +139,7 @@ def snippet(setting: str, prices: str, model: str | None = None, safe_zone: int 
     takes_pauses = kind is AgenticConversationPruner and asks_always(strategy)
     is_priced = getattr(strategy, "prices", "") is None
     named = _strategy_code(policy, prices if is_priced and prices not in (model, DEFAULT.name, OWN.name) else "")
-    zone = _literal(policy.zone) if policy.zone else f"{safe_zone:_}"
+    zone = _literal(policy.zone) if policy.zone else f"{safe_zone or usual_zone(model):_}"
     args = f"PruneArgs({zone}, model={_literal(model)})" if model else zone
     imports = [f"from autoprune import {kind.__name__}{', PruneArgs' if model else ''}"]
     code = [*([] if policy.zone else [ANY_ZONE]), f"pruner = {kind.__name__}({args})"]
