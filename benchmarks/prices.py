@@ -44,7 +44,7 @@ def row(model: str, when: datetime) -> str:
 
 def table(when: datetime) -> Iterator[str]:
     """Yield the lines of the table, and the sentence on its source."""
-    yield "| model | input | written | read | answer | cache lives | long requests | window |"
+    yield "| model | input | written | read | answer | cache lives | long requests | prompts up to |"
     yield "|---|--:|--:|--:|--:|--:|---|--:|"
     for model in MODELS:
         yield row(model, when)

@@ -195,6 +195,10 @@ def test_a_body_that_cannot_be_decompressed_is_not_read(packed: bytes, encoding:
         ("This model's maximum prompt length is 131072 but the request contains 137812 tokens.", 131_072),
         ("The input token count (1,200,000) exceeds the maximum number of tokens allowed (1048576).", 1_048_576),
         ("Prompt contains 40000 tokens, too large for model with 32768 maximum context length", 32_768),
+        (
+            "Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 289650 tokens.",
+            272_000,
+        ),
         ("max_tokens: 70000 > 64000, which is the maximum allowed number of output tokens", None),
         ("Your input exceeds the context window of this model.", None),
     ],

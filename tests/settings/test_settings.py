@@ -352,6 +352,8 @@ def test_a_budget_as_text_is_checked_at_once():
         ("claude-opus-6", [], 1_000_000),
         ("gemini-3-pro-preview", [], 1_000_000),
         ("gpt-4o", ["context-1m-2025-08-07"], 128_000),
+        ("gpt-5", [], 272_000),
+        ("gpt-5.4", [], 922_000),
         ("a model of nobody's", [], None),
         (None, [], None),
     ],

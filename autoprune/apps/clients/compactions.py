@@ -103,9 +103,9 @@ CODEX = CompactionRule(
 # session with one request is never compacted.
 GEMINI = CompactionRule(share=0.5, windows={"gemma-4": 256_000, "": 1_048_576})
 # opencode 1.18.33, `session/overflow.ts`: by default it leaves the room of a reply, at most 32,000 tokens. If its list
-# of models has a limit for the input alone, it leaves 20,000 of that. OpenAI's models have: the window less 128,000.
+# of models has a limit for the input alone, as for OpenAI's newer models, it leaves 20,000 of that.
 OPENCODE_REPLY, OPENCODE_RESERVE = 32_000, 20_000
-OPENCODE = CompactionRule(headroom=OPENCODE_REPLY, headrooms={"gpt-5": 148_000, "gpt-6": 148_000})
+OPENCODE = CompactionRule(headroom=OPENCODE_REPLY, headrooms=dict.fromkeys(("gpt-5", "gpt-6"), OPENCODE_RESERVE))
 # Qwen Code 0.24.4, `computeThresholds`. 0.15.10 compacts at 0.7 of the window.
 QWEN = CompactionRule(share=0.85, buffer=33_000)
 # pi 0.73.1, `compaction.ts`.

@@ -35,11 +35,11 @@ EVENT_DATA = b"data:"
 HINTS = (b"usage", b"Usage")  # events without these words are not parsed
 GZIP = zlib.MAX_WBITS | 16
 # How providers say that a prompt is longer than the context window, with the window: Anthropic twice, OpenAI and most
-# servers with its API, xAI, Gemini, Mistral.
+# servers with its API, xAI, Gemini, OpenAI for GPT-5.
 WINDOWS = re.compile(
     r"tokens > ([\d,]+) maximum|context limit: \d+ \+ \d+ > (\d+)"
     r"|maximum (?:context|prompt|model) length (?:is|of) ([\d,]+)|([\d,]+) maximum context length"
-    r"|maximum number of tokens allowed \(?([\d,]+)"
+    r"|maximum number of tokens allowed \(?([\d,]+)|exceed the configured limit of ([\d,]+)"
 )
 
 
