@@ -19,7 +19,7 @@ MODEL = "claude-sonnet-4-5"
 MILLION = 1_000_000
 
 
-def answer(hour: int, model: str = MODEL, **usage: int) -> tuple[str, str, dict[str, int]]:
+def answer(hour: int, model: str = MODEL, **usage: Any) -> tuple[str, str, dict[str, Any]]:
     counts = {"input_tokens": 0, "output_tokens": 0, **usage}
     return f"2026-01-02T{hour}:00:00.000Z", model, counts
 
@@ -36,6 +36,23 @@ def test_each_request_is_priced_by_its_model_and_its_cache(tmp_path: Path):
     assert found.dollars == pytest.approx(2 * 3 + 1.5 * 1.5 + 2 * 0.3 + 6.25 + 0.1 * 0.3)
     assert (found.agent, found.project, found.sessions, found.requests) == ("claude-code", "shop", 1, 4)
     assert (found.prompt, found.cached, found.unpriced) == (4 * MILLION, 2 * MILLION, 0)
+
+
+def test_a_request_costs_what_its_model_cost_at_that_time(tmp_path: Path):
+    written = (answer(11, "gpt-5.6-luna", input_tokens=MILLION), answer(11, "gpt-5.6-luna", input_tokens=MILLION))
+    dates = ("2026-07-01T11", "2026-11-20T11")  # before and after the price fell
+    then = [(time.replace("2026-01-02T11", date), *rest) for date, (time, *rest) in zip(dates, written, strict=True)]
+    path = write_claude_log(tmp_path / "a.jsonl", *then)
+    (read,) = read_spending([path], ReplayArgs())
+    assert [each.dollars for each in read.charges] == pytest.approx([2 * 1.0, 2 * 0.2])
+
+
+def test_the_life_of_a_given_cache_does_not_change_what_was_paid(tmp_path: Path):
+    path = write_claude_log(
+        tmp_path / "a.jsonl", answer(11, cache_creation={"ephemeral_1h_input_tokens": 9_000}, input_tokens=1)
+    )
+    paid = [read_spending([path], ReplayArgs(cache_life=life))[0].charges[0].dollars for life in (None, 300.0)]
+    assert paid == pytest.approx([3e-6 + 9_000 * 6e-6] * 2)
 
 
 def test_what_a_higher_tier_cost_and_what_a_log_lacks_is_counted(tmp_path: Path):
@@ -169,7 +186,7 @@ def test_an_unknown_model_has_no_price_unless_one_is_given(tmp_path: Path):
     (found,) = sum_spending(read_spending([path], ReplayArgs()))
     assert (found.dollars, found.unpriced) == (0, 2)
     (found,) = sum_spending(read_spending([path], ReplayArgs(model=MODEL)))
-    assert (found.dollars, found.unpriced) == (pytest.approx(2 * 3), 1)
+    assert (found.dollars, found.unpriced) == (pytest.approx(3 + 3 * 1.000009), 0)
 
 
 def test_a_file_that_cannot_be_read_is_no_failure(tmp_path: Path):

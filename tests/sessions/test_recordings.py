@@ -355,6 +355,32 @@ def test_codex_is_recorded_in_stretches_unless_a_compaction_was_rolled_back(is_t
     )
 
 
+def test_answers_of_codex_that_were_rolled_back_are_paid():
+    text = lines(
+        *CODEX,
+        returned(20, "c"),
+        spoke(30, "user", "two"),
+        spoke(31, "assistant", "B."),
+        counted(32, 130, 80),
+        codex(33, "event_msg", type="thread_rolled_back", num_turns=1),
+    )
+    [[recording]] = recordings(text, "s")
+    assert recording.besides == (Request(0, NOON + 32, None, "gpt-x", Usage(80, 10, 0, 4)),)
+
+
+def test_an_answer_of_codex_whose_call_has_no_result_is_paid():
+    [[recording]] = recordings(lines(*CODEX, counted(13, 120, 70)), "s")
+    assert [each.usage and each.usage.prompt for each in (*recording.requests, *recording.besides)] == [50, 70]
+
+
+def test_the_requests_that_a_fork_of_codex_copies_are_not_its_own():
+    copied = [{**each, "timestamp": clock(0)} for each in CODEX]
+    header = codex(0, "session_meta", id="2", forked_from_id="1")
+    own = [returned(5, "c"), spoke(8, "assistant", "Done."), counted(9, 130, 80)]
+    [[recording]] = recordings(lines(header, *copied, *own), "s")
+    assert (recording.requests, recording.besides) == ((by_gpt(8, 8, None, 80),), ())
+
+
 # Gemini CLI
 
 
@@ -406,6 +432,13 @@ THEN = gemini(15, "3", "gemini", "Done.", model="gemini-x", tokens=TOKENS)
 )
 def test_gemini_cli_is_recorded_in_stretches_between_rewrites_of_its_history(history: list[Value], expected: Value):
     assert stretches(lines(*CHAT, {"$set": {"messages": history}} if history else {"$set": {}}, THEN)) == expected
+
+
+def test_answers_of_gemini_cli_that_were_rewound_are_paid():
+    again = gemini(25, "5", "gemini", "Yes.", model="gemini-x", tokens={**TOKENS, "input": 95})
+    [[recording]] = recordings(lines(*CHAT, THEN, {"$rewindTo": "3"}, gemini(20, "4", "user", "two"), again), "s")
+    assert recording.besides == (asked(0, 15, None, **GEMINI),)
+    assert [each.usage and each.usage.prompt for each in recording.requests] == [90, 95]
 
 
 # Copilot CLI

@@ -37,7 +37,7 @@ from autoprune.apps.replay.spending import Spending, read_spending
 from autoprune.apps.replay.tuning import strategy_name
 from autoprune.apps.replay.verdict import NONE, RUN_COMMAND
 from autoprune.apps.sessions import READABLE, Reader, places, plugin_readers
-from autoprune.economics import DEFAULT, Prices, count_noun, prices
+from autoprune.economics import DEFAULT, Prices, count_noun, model_prices, prices
 from autoprune.errors import SessionError, SettingsError, near_or_all
 from autoprune.pruners.report.drawing import printable
 from autoprune.settings import UNKNOWN_WINDOW
@@ -60,7 +60,8 @@ Paths: TypeAlias = Annotated[
     ),
 ]
 Model: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="MODEL", help="The model of sessions that do not name one.")
+    str | None,
+    typer.Option(metavar="MODEL", help="The model of sessions that name none, or one without a known price."),
 ]
 CacheLife: TypeAlias = Annotated[
     str | None,
@@ -253,6 +254,9 @@ def assumptions(whole: Overview, args: ReplayArgs) -> Iterator[str]:
     """Yield the assumptions of the figures about data that the logs lack."""
     if whole.unnamed and OWN in args.prices:
         yield f"{count_noun(whole.unnamed, 'conversation')} without the name of a model: {DEFAULT.note}; give --model"
+    if OWN in args.prices:
+        known = map(model_prices, whole.models)
+        yield from (each.note for each in known if each.note and (each.input_price or not args.model))
     if whole.damaged:
         yield f"broken lines of {count_noun(whole.damaged, 'session')} are left out, with what they said"
     if whole.unknown_heads:

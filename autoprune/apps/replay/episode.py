@@ -17,6 +17,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
 from statistics import median
@@ -27,12 +28,14 @@ from autoprune.apps.replay.sizes import Sizes, fit_sizes
 from autoprune.apps.replay.titles import UNTITLED, Title, project_of
 from autoprune.apps.sessions import Recording, Request, Usage
 from autoprune.conversation.transcript import Speaker, Transcript
-from autoprune.economics import DEFAULT, WARM, Prices, prices
+from autoprune.economics import DEFAULT, WARM, Prices, model_prices, prices
 from autoprune.errors import SettingsError
 from autoprune.settings import UNKNOWN_WINDOW, budget_tokens, usual_zone, window_of
 from autoprune.tokens import Count, exact
 from autoprune.wire import new_parser
 from autoprune.wire.parsing import parse
+
+LATEST_TIME = 1e11  # seconds since the epoch: a later time is an error of the log
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +69,11 @@ def billings(
     # A log that counts no cached tokens says nothing about hits, unless it shows that nothing was cached at all.
     has_hits = life is None and (has_reads or not has_cache)
     last: Usage | None = None
-    named = next((each.model for each in recording.requests if each.model), "") or model or ""
+    named = next((each.model for each in recording.requests if each.model), "")
+    began = next((each.time for each in recording.requests if each.time is not None), None)
     for request, seconds, counted in zip(recording.requests, alive, answers, strict=True):
         named = request.model or named
-        at = listed_prices(named, seconds)
+        at = listed_prices(named, model, seconds, began)
         at = replace(at.with_reads if has_reads else at, life=max(at.life, observed))
         at = at if has_cache else replace(at, read=1.0, write=1.0)
         usage = request.usage
@@ -104,10 +108,21 @@ def _hit(usage: Usage | None, last: Usage | None) -> tuple[float | None, int]:
     return min(1.0, usage.cached / whole), usage.cached
 
 
-@lru_cache(maxsize=256)
-def listed_prices(model: str, life: float | None) -> Prices:
-    """Look up the prices of a model, "" if it is not known, and of a cache with a life in seconds."""
-    return prices(None, model, life)
+def listed_prices(named: str, given: str | None, life: float | None, time: float | None) -> Prices:
+    """Look up the prices of the model that a log names at a time, and of a cache with a life in seconds.
+
+    If the log names no model or one whose price is not known, those of the `given` model count.
+    """
+    when = datetime.now(UTC).replace(hour=12, minute=0)  # not by the hour of the replay, on which some prices depend
+    if time is not None and time < LATEST_TIME:
+        when = datetime.fromtimestamp(time, UTC)
+    found = _listed_prices(named, life, when.replace(minute=when.minute // 15 * 15, second=0, microsecond=0))
+    return found if found.input_price or not given or given == named else listed_prices(given, None, life, time)
+
+
+@lru_cache(maxsize=2_048)
+def _listed_prices(model: str, life: float | None, when: datetime) -> Prices:
+    return model_prices(model, when=when, life=life) if model else prices(None, life=life)
 
 
 def lives(requests: Sequence[Request]) -> Iterator[float | None]:

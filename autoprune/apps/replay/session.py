@@ -261,11 +261,11 @@ def sum_trials(sessions: Sequence[SessionFigures]) -> Trials:
 class Overview:
     """Totals over the episodes of some sessions; tokens are by our count.
 
-    `lives` counts the episodes by the life of their caches, such as "1 h recorded"; `unnamed` counts the episodes whose
-    log names no model, `damaged` the sessions in files with broken lines. `recorded` is the share of the prompts that
-    providers read from their caches, in the `recording` episodes that record this share, and `simulated` the share in
-    an unpruned replay of the same episodes. Both are None if no episode records the share. `passed` are the trials with
-    a reward of 1 or more, `failed` those with less.
+    `lives` counts the episodes by the life of their caches, such as "1 h recorded"; `unnamed` counts the episodes
+    whose log names no model, `damaged` the sessions in files with broken lines. `models` are those that logs name.
+    `recorded` is the share of the prompts that providers read from their caches, in the `recording` episodes that
+    record this share, and `simulated` the share in an unpruned replay of the same episodes. Both are None if no
+    episode records the share. `passed` are the trials with a reward of 1 or more, `failed` those with less.
     """
 
     files: int
@@ -286,6 +286,7 @@ class Overview:
     unknown_heads: int
     lives: Mapping[str, int] = field(default_factory=dict)
     unnamed: int = 0
+    models: tuple[str, ...] = ()
     damaged: int = 0
     recording: int = 0
     recorded: float | None = None
@@ -325,6 +326,7 @@ def overview(found: Iterable[SessionFigures]) -> Overview:
         unknown_heads=sum(shape.head > 0 and not shape.recorded_prompt for shape in shapes),
         lives=dict(Counter(f"{lifetime(shape.cache_life)} {shape.life_from}" for shape in shapes).most_common()),
         unnamed=sum(shape.model_from == "assumed" for shape in shapes),
+        models=tuple(dict.fromkeys(model for shape in shapes for model in shape.models)),
         damaged=sum(any(note.endswith(BROKEN) for note in each.notes) for each in sessions),
         recording=recording,
         recorded=recorded,

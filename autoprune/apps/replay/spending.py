@@ -102,7 +102,7 @@ def _charge(request: Request, life: float | None, args: ReplayArgs) -> Charge:
     if usage is None:
         return Charge(None, 0, 0, request.time, None)
     identity = (request.time, request.model, usage) if request.time else None
-    at = listed_prices(request.model or args.model or "", life if args.cache_life is None else args.cache_life)
+    at = listed_prices(request.model, args.model, args.cache_life if life is None else life, request.time)
     at = at.with_reads if usage.cached else at
     dollars = usage_dollars(usage, at, usage.output)
     flat = usage_dollars(usage, replace(at, tiers=()), usage.output)

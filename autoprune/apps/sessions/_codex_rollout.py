@@ -17,6 +17,7 @@ from autoprune.apps.sessions._recording import (
     Reader,
     Usage,
     bad_record,
+    besides,
     build_usage,
     note,
     parse_time,
@@ -48,6 +49,7 @@ CONTEXT = (
     "<user_instructions>",
     "<user_shell_command>",
 )
+COPYING = 1.0  # seconds from the start of a fork, in which the lines of its origin are copied
 KEPT_TOKENS = 20_000  # of the user's messages; a compaction without a listed history keeps the newest
 BYTES_PER_TOKEN = 4  # Codex's estimate
 NO_SUMMARY = "(no summary available)"
@@ -72,13 +74,17 @@ class CodexTurn:
 
 @dataclass(frozen=True)
 class Record:
-    """A line of the log, with the current model, and the `usage` of a request unless the line repeats a report."""
+    """A line of the log, with the current model, and the `usage` of a request unless the line repeats a report.
+
+    `is_copy` says that the line is of the session that this one was forked from, which paid for its requests.
+    """
 
     kind: str
     payload: Object
     time: float | None = None
     model: str = ""
     usage: Usage | None = None
+    is_copy: bool = False
 
     @property
     def event(self) -> str:
@@ -121,9 +127,14 @@ def _without_lone_reasoning(items: Sequence[Item]) -> list[Item]:
 
 def record(values: Sequence[object]) -> list[list[Conversation]]:
     """Read the one conversation in a rollout as its stretches between compactions. Raises like `read`."""
-    turns = _read_turns(list(_records(values)))
+    records = list(_records(values))
+    turns = _read_turns(records)
     stretches = [*chain.from_iterable(turn.stretches for turn in turns), history(turns)]
-    return [[_stretch(entries) for entries in stretches]]
+    found = [_stretch(entries) for entries in stretches]
+    found[-1] = replace(
+        found[-1], besides=besides((Answer(each.time, each.model, each.usage) for each in records), found)
+    )
+    return [found]
 
 
 def _stretch(entries: Sequence[Entry]) -> Conversation:
@@ -139,6 +150,7 @@ def _is_bare_header(value: Object) -> bool:
 def _records(values: Sequence[object]) -> Iterator[Record]:
     """Yield each line as a record; a bare item is a response item."""
     model, total = "", NOTHING
+    copied_until = _fork_time(values)
     for at, value in enumerate(values, 1):
         line = fields(value)
         payload = line.get("payload")
@@ -148,8 +160,10 @@ def _records(values: Sequence[object]) -> Iterator[Record]:
             info = fields(payload.get("info")) if kind == "event_msg" else NOTHING
             is_new = fields(info.get("total_token_usage")) != total  # Codex often repeats a report
             total = fields(info.get("total_token_usage")) or total
-            usage = _usage(fields(info.get("last_token_usage"))) if is_new else None
-            yield Record(kind, payload, parse_time(line.get("timestamp")), model, usage)
+            time = parse_time(line.get("timestamp"))
+            is_copy = time is not None and time < copied_until
+            usage = _usage(fields(info.get("last_token_usage"))) if is_new and not is_copy else None
+            yield Record(kind, payload, time, model, usage, is_copy)
         elif _is_bare_header(line):
             continue
         elif text(line.get("type")):
@@ -158,8 +172,19 @@ def _records(values: Sequence[object]) -> Iterator[Record]:
             raise bad_record("is not a line of a Codex session: it has neither a payload nor a type", at)
 
 
+def _fork_time(values: Sequence[object]) -> float:
+    """Return the time before which all lines are of another session, 0 if the session is no fork.
+
+    Codex copies those lines at once, with new timestamps, and no answer comes that soon.
+    """
+    header = fields(values[0]) if values else NOTHING
+    is_fork = bool(fields(header.get("payload")).get("forked_from_id"))
+    return (parse_time(header.get("timestamp")) or 0.0) + COPYING if is_fork else 0.0
+
+
 def _usage(last: Object) -> Usage | None:
-    return build_usage(last.get("input_tokens"), last.get("cached_input_tokens"), 0, last.get("output_tokens"))
+    prompt, cached, written = (last.get(f"{kind}input_tokens") for kind in ("", "cached_", "cache_write_"))
+    return build_usage(prompt, cached, written, last.get("output_tokens"))
 
 
 def _read_turns(records: Sequence[Record]) -> list[CodexTurn]:
@@ -187,7 +212,8 @@ def _apply_record(turns: list[CodexTurn], record: Record, starts: bool) -> None:
     elif record.kind == "response_item":
         if is_user_message(payload) and not starts:
             open_turn(turns)
-        turns[-1].items.append((payload, Answer(record.time, record.model) if _is_answer(payload) else record.time))
+        moment = Answer(record.time, record.model) if _is_answer(payload) else record.time
+        turns[-1].items.append((payload, None if record.is_copy else moment))
         turns[-1].is_users |= is_user_message(payload)
 
 

@@ -5,6 +5,7 @@ to send again.
 """
 
 from collections.abc import Container, Iterator, Sequence
+from dataclasses import replace
 
 from autoprune.apps.sessions._json import Object, fields, objects, text
 from autoprune.apps.sessions._recording import (
@@ -15,6 +16,7 @@ from autoprune.apps.sessions._recording import (
     Moment,
     Reader,
     bad_record,
+    besides,
     build_usage,
     note,
     parse_time,
@@ -52,7 +54,17 @@ def read(values: Sequence[object]) -> list[Conversation]:
 
 def record(values: Sequence[object]) -> list[list[Conversation]]:
     """Read the one conversation in a chat as its stretches between rewrites. Raises SessionError like `read`."""
-    return [[_stretch(records, kept) for records, kept in _histories(values)]]
+    found = [_stretch(records, kept) for records, kept in _histories(values)]
+    found[-1] = replace(found[-1], besides=besides(_answers(values), found))
+    return [found]
+
+
+def _answers(values: Sequence[object]) -> Iterator[Moment]:
+    """Yield the data of every answer in a chat, also of those that were rewound."""
+    updates = (fields(value.get("$set")) if "$set" in value else value for value in map(fields, values))
+    logged = ([*objects(update.get("messages")), update] for update in updates)
+    known = {text(each.get("id")): each for some in logged for each in some if each.get("type") == "gemini"}
+    return (_content_moment(each, "model") for each in known.values())
 
 
 def _stretch(records: Sequence[Record], kept: Container[str]) -> Conversation:
