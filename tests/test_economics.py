@@ -49,6 +49,7 @@ def test_prices_are_given_by_list_name_or_as_figures(
         ("nan,0.1", "give the cost in input tokens"),
         ("inf,0.1", "give the cost in input tokens"),
         ("1,nan", "give the cost in input tokens"),
+        ("3,0.3,15", "give the cost in input tokens, not dollars, of a token written to the cache (at most 2.5)"),
         ((1.0,), "give (write, read)"),
         ((1.0, 0.1, 5.0, 1.0), "give (write, read)"),
     ],
@@ -211,7 +212,7 @@ def test_break_even_in_requests(prices: Prices, cleared: float, behind: float, r
 
 
 @given(
-    st.floats(0, 3), st.floats(0, 1), st.floats(0, 20), st.integers(0, 10**6), st.floats(0, 1), st.integers(0, 10**4)
+    st.floats(0, 1.5), st.floats(0, 1), st.floats(0, 20), st.integers(0, 10**6), st.floats(0, 1), st.integers(0, 10**4)
 )
 @examples(80)
 def test_a_request_costs_reads_writes_and_its_answer(
@@ -286,6 +287,11 @@ def test_impossible_pauses_raise_a_clear_error(pauses: object):
     for use in (check_pauses, Pauses, lambda given: AgenticConversationPruner(1_000).prune([], pauses=given)):
         with pytest.raises(SettingsError, match="by the index of a message"):
             use(pauses)  # type: ignore[operator]
+
+
+def test_the_price_of_a_million_tokens_is_not_that_of_one():
+    with pytest.raises(SettingsError, match="input_price is 3: give dollars for one token, such as 3e-6"):
+        Prices(1.25, 0.1, 5, input_price=3)
 
 
 def test_pauses_of_none_are_empty():

@@ -38,9 +38,9 @@ def test_the_first_command_prints_what_the_readme_shows():
 def test_the_demo_is_a_session_that_replay_advises_to_prune():
     done = run_text("replay", "fixtures/demo.jsonl", folder=ROOT, environ={"COLUMNS": "1000"})
     assert re.search("^Use cache_aware.*, as `autoprune run` does: ", done.stdout, re.MULTILINE)
-    says = re.search(r'of which `autoprune replay` says "([^"]*)"', README)
+    says = re.search(r'of which `autoprune replay fixtures/demo.jsonl` says "([^"]*)"', README)
     assert says
-    assert f"At API list prices {says[1]}: " in done.stdout
+    assert f"At API list prices {says[1]} with `autoprune run`: " in done.stdout
     assert "broke a guarantee" not in done.stdout
 
 

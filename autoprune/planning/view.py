@@ -347,6 +347,9 @@ def option(strategy: object, name: str, kind: type[Kind]) -> Kind | None:
 Edit = TypeVar("Edit", bound=Replace | Fold)
 
 
+MAKERS = "that candidate.cleared(…), candidate.replaced(…) or the view makes"
+
+
 def edits_of(strategy: object, step: object, kind: type[Edit] | UnionType) -> Iterator[Edit]:
     """Iterate over the edits that a strategy's method returned. Raises SettingsError for anything else."""
     name = name_of(strategy)
@@ -355,7 +358,7 @@ def edits_of(strategy: object, step: object, kind: type[Edit] | UnionType) -> It
     # One by one, since a folding strategy sees the effect of each edit before it makes the next.
     for edit in step:
         if not isinstance(edit, kind):
-            raise SettingsError(f"step of the strategy {name} gave {edit!r}, which is no edit: make it from the view")
+            raise SettingsError(f"step of the strategy {name} gave {edit!r}: give edits {MAKERS}")
         yield edit
 
 

@@ -397,7 +397,7 @@ class Configured:
         if isinstance(strategy, str):
             return self._find_strategy(strategy), None
         if isinstance(strategy, type) or not callable(getattr(strategy, "step", None)):
-            raise SettingsError(f"{strategy!r} is no strategy: give a name or an object with a method step(view)")
+            raise SettingsError(f"{strategy!r} is not a strategy: give a name or an object with a method step(view)")
         if folds(strategy) and not self.is_folding:
             raise SettingsError(
                 f"the strategy {name_of(strategy)} is one of ConversationPruner: give it to one, or name another"
@@ -467,7 +467,7 @@ def check_ratio(calibration: float) -> float:
     """Check a calibration and return it. Raises SettingsError unless it is a finite ratio above 0."""
     if isinstance(calibration, int | float) and 0 < calibration < math.inf:
         return calibration
-    raise SettingsError(f"calibration is {calibration!r}: give a ratio above 0, such as tokens.calibration returns")
+    raise SettingsError(f"calibration is {calibration!r}: give a ratio above 0, such as autoprune.calibration returns")
 
 
 def _in_counted(tokens: int, calibration: float) -> int:

@@ -267,7 +267,7 @@ def context_window(model: str | None, provider: str | None = None) -> int:
 
 Value = TypeVar("Value")
 Call = Mapping[str, object]
-GIVE = 'give PruneArgs("50k"), a mapping like it, a budget by itself, or an object with ' + ATTRIBUTES["safe_zone"]
+GIVE = 'give PruneArgs("50k"), a mapping like it, a safe zone, or an object with ' + ATTRIBUTES["safe_zone"]
 
 
 def missing_safe_zone(args: object, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING) -> str | None:

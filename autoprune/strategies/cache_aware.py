@@ -167,7 +167,7 @@ class CacheAware(BaseStrategy):
     def notes(self) -> tuple[str, ...]:  # type: ignore[override]  # read-only, since the dataclass is frozen
         """A warning if the prices are unknown."""
         note = prices(self.prices).note
-        return (f"{note}; name the model, or give cache_aware(prices=(…, …))",) if note else ()
+        return (f"{note}; give the name of a listed model, or cache_aware(prices=(…, …))",) if note else ()
 
     def begin(self) -> "CacheAwareState":
         """Return the state of a new walk."""

@@ -199,7 +199,7 @@ def _values(arguments: str) -> dict[str, object]:
     """Parse the parameters in a text such as "target=0.6, protect={'last_results': 3}"."""
     call = ast.parse(f"f({arguments})", mode="eval").body
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
-        raise ValueError("parameters are given by name")
+        raise _WrongValueError("parameters are given by name")
     called = [each.func for each in ast.walk(call) if isinstance(each, ast.Call)]
     for each in ast.walk(call):
         if isinstance(each, ast.Name) and each not in called:

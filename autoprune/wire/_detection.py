@@ -119,7 +119,7 @@ def _fields_of(message: object, at: int, formats: Sequence[Format]) -> Mapping[s
         raise ConversationError(f"message {at} is {type(message).__name__} of a framework: {how}", (at,))
     if values is None:
         what = f"{type(message).__name__} {str(message)[:40]!r}"
-        raise ConversationError(f"message {at} is no message but {what}: give a dict with 'role' and 'content'", (at,))
+        raise ConversationError(f"message {at} is {what}, not a message: give a dict with 'role' and 'content'", (at,))
     return values
 
 
@@ -150,6 +150,8 @@ def _unknown_message(message: Mapping[str, object], at: int) -> ConversationErro
     present = [str(name) for name, value in message.items() if value is not None]
     names = ", ".join(present or map(str, message)) or "nothing"
     kind = f" of type {message['type']!r}" if "type" in message else ""
+    if "role" in present:
+        return ConversationError(f"the role of message {at}{kind} is {message['role']!r}: give a text", (at, "role"))
     return ConversationError(
         f"message {at}{kind} has no 'role' (it has {names}): give 'user', 'assistant', 'tool' …", (at,)
     )

@@ -206,7 +206,10 @@ def test_validate_refuses_what_the_provider_would_refuse(tmp_path: Path):
     assert run("prune", broken).returncode == 0
     refused = run("prune", broken, "--validate")
     assert (refused.returncode, refused.stdout) == (4, b"")
-    assert "Your messages had such problems before they were pruned: autoprune.repair mends" in refused.stderr.decode()
+    assert (
+        "Your messages had such problems before they were pruned: `autoprune check FILE --repair OUT` mends"
+        in refused.stderr.decode()
+    )
 
 
 @pytest.mark.parametrize(

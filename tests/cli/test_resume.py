@@ -70,8 +70,8 @@ def test_resume_lists_the_newest_sessions_with_cost_and_command(tmp_path: Path, 
 @each_row(
     ("arguments", "code", "said"),
     [
-        ((), 3, "no sessions of claude or codex or pi were found on this machine"),
-        (("--list", "codex"), 3, "no sessions of codex were found on this machine"),
+        ((), 3, "there are no sessions of claude, codex, pi on this machine"),
+        (("--list", "codex"), 3, "there are no sessions of codex on this machine"),
         (("gemini",), 2, "sessions of 'gemini' cannot be resumed; there are claude, codex, pi"),
     ],
 )
@@ -230,7 +230,7 @@ def test_a_version_with_which_copies_were_not_tried_is_told_first(
         (("claude", "elsewhere.jsonl"), "there is no session of Claude Code of this id"),
         (("claude", "\x1b[31mred"), "its sessions: \u00b7[31mred"),
         (("claude", OLD[:30]), "2 sessions of Claude Code begin with 0a6c0c4e-2222-4f6f-9a57-000000: give a whole id"),
-        (("codex",), "there is no session of Codex in this folder: give the id of another one"),
+        (("codex",), "there is no session of Codex in this folder: nor anywhere else"),
         (
             ("claude", OLD, "--receipt", "nowhere/receipt.json"),
             "nowhere/receipt.json cannot be written: ",

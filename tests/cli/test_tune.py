@@ -50,7 +50,7 @@ def test_the_printed_code_runs_even_from_a_narrow_terminal(strategy: str):
     done = run_text("tune", SESSIONS, *options, environ={"COLUMNS": "40"})
     assert done.returncode == 0
     assert strategy.partition("(")[0].partition(" ")[0] in done.stdout
-    assert prunes(done.stdout).safe_zone == (20_480 if "@" in strategy else 980_000)
+    assert prunes(done.stdout).safe_zone == (20_480 if "@" in strategy else 852_000)
 
 
 def test_json_holds_the_rows_and_the_snippet():

@@ -146,7 +146,7 @@ def test_a_blank_placeholder_is_refused_before_a_provider_refuses_it(sentence: A
 
 @pytest.mark.parametrize("strategy", [5, object(), PruneArgs])
 def test_what_is_no_strategy_is_refused(strategy: Any):
-    with pytest.raises(SettingsError, match=r"is no strategy: give a name or an object with a method step\(view\)"):
+    with pytest.raises(SettingsError, match=r"is not a strategy: give a name or an object with a method step\(view\)"):
         AgenticConversationPruner(PruneArgs(100)).prune([], strategy)
 
 

@@ -66,7 +66,10 @@ def test_a_strategy_may_be_unnamed(environ: dict[str, str]):
             "hybrids",
             "there is no strategy 'hybrids' (did you mean hybrid?); `autoprune strategies` lists all",
         ),
-        ("keep_last(5)", "strategy 'keep_last(5)' cannot be read; keep_last has the parameters: n=10"),
+        (
+            "keep_last(5)",
+            "strategy 'keep_last(5)' cannot be read (parameters are given by name); keep_last has the parameters: n=10",
+        ),
         (
             "keep_last(m=5)",
             "strategy 'keep_last(m=5)' cannot be read (it has no m); keep_last has the parameters: n=10",

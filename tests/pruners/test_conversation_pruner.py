@@ -97,7 +97,7 @@ def test_a_client_is_not_a_summarizer_and_the_report_says_so():
 
 @pytest.mark.parametrize("strategy", [Folding, object(), 7, lambda view: []])
 def test_a_value_that_is_not_a_strategy_is_rejected(strategy: Any):
-    with pytest.raises(SettingsError, match="is no strategy: give a name or an object with a method step"):
+    with pytest.raises(SettingsError, match="is not a strategy: give a name or an object with a method step"):
         pruner().prune(chat(3), strategy)
 
 

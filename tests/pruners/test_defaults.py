@@ -80,7 +80,7 @@ def test_a_pruner_has_a_strategy_for_all_its_calls():
     [
         (AgenticConversationPruner, "cache_awre", "did you mean cache_aware"),
         (AgenticConversationPruner, "truncate", "it is for ConversationPruner"),
-        (AgenticConversationPruner, CacheAware, "is no strategy"),
+        (AgenticConversationPruner, CacheAware, "is not a strategy"),
         (ConversationPruner, "trunkate", "did you mean truncate"),
         (ConversationPruner, "cache_aware", "it is for AgenticConversationPruner"),
     ],

@@ -87,7 +87,9 @@ def test_the_growth_after_it_says_when_it_would_have_been_due_again():
     assert (few.is_prevented, few.again_after) == (True, None)
     total = sum_compactions([found])
     assert (total.again, total.again_after) == (1, found.again_after)
-    assert f"1 of those 1 would have been due again, after {found.again_after} more requests (median)." in total.after
+    assert (
+        f"1 of those 1 would have been due again, after {found.again_after} more requests (median," in total.due_again
+    )
 
 
 def test_the_paths_of_fifteen_requests_are_compared_with_those_before():

@@ -74,6 +74,7 @@ def _exit_codes() -> Iterator[None]:
 def _in_options(message: str) -> str:
     """Replace keyword arguments and dataclass fields in an error message by command line options."""
     message = message.replace("(window=200_000)", "(--window 200000)")
+    message = message.replace("autoprune.repair mends them", "`autoprune check FILE --repair OUT` mends them")
     return STRATEGY_FIELD.sub(lambda match: f"{match[1]}: {parameter_name(match[1], match[2])}", message)
 
 

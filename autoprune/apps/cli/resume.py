@@ -130,7 +130,8 @@ def find_session(client: Client, named: str | None) -> Path:
             found = [file for file in files if folder_of(file) == os.getcwd()][:1]
         except FileNotFoundError as error:
             raise SessionError("the working directory does not exist any more: change to one that does") from error
-        missing = "in this folder: give the id of another one, as `autoprune resume` lists them"
+        others = "give the id of another one, as `autoprune resume` lists them" if files else "nor anywhere else"
+        missing = f"in this folder: {others}"
     else:
         path = os.path.realpath(named)
         begins = [file for file in files if len(named) >= LEAST_NAME and _id_of(file).startswith(named)]
@@ -158,7 +159,7 @@ def list_sessions(names: list[str]) -> list[str]:
     newest = sorted(files, key=lambda file: -times.get(file.stem, 0.0))
     shown = [*islice(filter(None, (_describe(file, files[file]) for file in newest)), MOST_LISTED)]
     if not shown:
-        raise SessionError(f"no sessions of {' or '.join(names)} were found on this machine")
+        raise SessionError(f"there are no sessions of {', '.join(names)} on this machine")
     return shown
 
 

@@ -17,7 +17,7 @@ import autoprune.apps.cli.options as options
 from autoprune.apps.cli.console import show, show_json
 from autoprune.apps.cli.ledgers import LedgerFile, Unread, ledger_folder, read_ledgers
 from autoprune.apps.replay.compaction_costs import CompactionSum
-from autoprune.apps.replay.spending import ProjectSpending, Spending
+from autoprune.apps.replay.spending import ProjectSpending, Spending, copies
 from autoprune.apps.replay.titles import Title
 from autoprune.apps.sessions import LARGEST_PROMPT
 from autoprune.economics import Ledger, count_noun, lifetime
@@ -310,7 +310,7 @@ def spending_table(sums: Sequence[ProjectSpending], sessions: Sequence[Spending]
         "",
         _projects(sums),
         "",
-        _newest(sessions),
+        _newest([each for each in sessions if each.path not in copies(sessions)]),
         "",
         Text(
             "replayed: the requests of each conversation's longest stretch between compactions, if it has 20 or more",
@@ -409,7 +409,7 @@ def compactions_text(found: CompactionSum, run: str) -> RenderableType:
     return Group(
         Text(found.in_words(f"`{run}`"), style="bold"),
         *(Text(line) for line in lines if len(lines) > 1),
-        Text(found.basis, style="dim"),
+        Text(f"{found.basis} {found.due_again}".rstrip(), style="dim"),
         "",
     )
 

@@ -230,22 +230,31 @@ class CompactionSum:
     def basis(self) -> str:
         """The parts of the cost, and the compactions that are not counted, as text."""
         own = f" Those that you asked for are not counted: {self.by_user:,}."
+        cuts = " It is prevented by a cut below its size, which the bill leaves out."
         return (
-            f"The cost is that of the summary, an estimate, and of the cold prompt after it.{own * bool(self.by_user)}"
+            "The cost of a compaction is that of the summary, an estimate, and of the cold prompt after it."
+            f"{cuts * bool(self.prevented)}{own * bool(self.by_user)}"
         )
 
     @property
-    def after(self) -> str:
-        """The files touched again, and the time until prevented compactions would have been due again, as text."""
-        again = (
+    def touched(self) -> str:
+        """The paths touched after them, as text; "" if there are none."""
+        if not self.paths:
+            return ""
+        return (
             f"Paths that the agent touched in the {AFTER} requests after them: {self.paths:,}, of which "
             f"{self.known_paths:,} had been in its prompt before."
         )
-        later = (
-            f" An estimate by the recorded growth after them: without clearing any more, {self.again:,} of those "
-            f"{self.prevented:,} would have been due again, after {self.again_after:.0f} more requests (median)."
+
+    @property
+    def due_again(self) -> str:
+        """The time until prevented compactions would have been due again, as text; "" if none would."""
+        if not self.again:
+            return ""
+        return (
+            f"Without clearing any more, {self.again:,} of those {self.prevented:,} would have been due again, after "
+            f"{self.again_after:.0f} more requests (median, by the recorded growth after them)."
         )
-        return f"{again * bool(self.paths)}{later * bool(self.again)}".strip()
 
 
 def sum_compactions(found: Iterable[Compaction]) -> CompactionSum:

@@ -131,7 +131,8 @@ def _answer(found: Sequence[SessionFigures], chosen: Ranked | None, prices: str,
         yield element("p", likely.basis, class_="note")
     if (known := sum_compactions(each for session in found for each in session.compactions)).count:
         yield element("p", with_code(known.in_words(f"`{standing.run or RUN_COMMAND}`")))
-        yield element("p", f"{known.basis} {known.after}".strip(), class_="note")
+        about = filter(None, (known.basis, known.touched, known.due_again))
+        yield element("p", " ".join(about), class_="note")
 
 
 def _share_sentence(standing: Standing, name: str) -> str:

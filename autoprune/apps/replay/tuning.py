@@ -11,10 +11,11 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from autoprune.apps.replay.episode_figures import OWN, Figures
 from autoprune.apps.replay.policies import NO_PRUNING, NoPruning, Policy
-from autoprune.apps.replay.rows import SEED, Interval, Row, summarize
+from autoprune.apps.replay.rows import MAIN, SEED, Interval, Row, summarize
 from autoprune.economics import DEFAULT
 from autoprune.planning.view import asks_always
 from autoprune.pruners.agentic import AgenticConversationPruner
@@ -44,7 +45,8 @@ class Tuning:
 
     `recommended` is "none" if no setting within the floor is cheaper than no pruning. `bill`, `code`, `edits` and
     `facts` are held-out figures, of settings chosen without the sessions that they are judged on; None if there are too
-    few sessions. `picks` counts how often each setting was chosen. `snippet` is the recommended setting as Python code.
+    few sessions, or nothing of that kind was used later. `picks` counts how often each setting was chosen. `snippet` is
+    the recommended setting as Python code.
     """
 
     rows: tuple[Row, ...]
@@ -80,7 +82,8 @@ def tune(
     held_out, picks = _held_out(usable, sessions, prices, floor, folds)
     judged = next(row for row in summarize(held_out, prices) if row.strategy == HELD_OUT)
     outcome = replace(outcome, bill=judged.with_rereads, picks=tuple(picks.most_common()))
-    return replace(outcome, code=judged.code, edits=judged.edits, facts=judged.facts)
+    kept: dict[str, Any] = {str(group): judged.evidence[group] for group in MAIN if judged.needed[group]}
+    return replace(outcome, **kept)
 
 
 HELD_OUT = "chosen on other sessions"

@@ -131,6 +131,10 @@ def load(
     """
     opened = _parse(text, name, readers, skip_broken=skip_broken)
     conversations = [] if isinstance(opened, Session) else opened.call(opened.reader.read, name)
+    if not isinstance(conversations, list) or not all(isinstance(each, Conversation) for each in conversations):
+        raise SettingsError(
+            f"the reader of {name} returned {type(conversations).__name__}: return a list of Conversation"
+        )
     count = 1 if isinstance(opened, Session) else len(conversations)
     if not 1 <= number <= count:
         are = f"{count} conversation{'' if count == 1 else 's'}"
