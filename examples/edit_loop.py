@@ -7,6 +7,7 @@ It uses one of two dialects: XML in the text of messages, or native tool calls.
 """
 
 import json
+import os
 import re
 import shutil
 import sys
@@ -242,6 +243,8 @@ def main(
     record: Annotated[Path | None, typer.Option(help="write the full history as JSON")] = None,
 ) -> None:
     """Run the agent and print its last answer."""
+    if not is_offline and "OPENAI_API_KEY" not in os.environ:
+        raise typer.BadParameter("set OPENAI_API_KEY, or run it with --offline")
     pruner = AgenticConversationPruner(safe_zone, strategy=strategy)
     logger.remove()
     logger.add(sys.stderr, format="{message}")

@@ -166,13 +166,18 @@ def test_a_short_word_is_no_family():
         ("moonshotai/kimi-k3", "kimi-k3"),
         ("claude-haiku-5-5-20261001", "claude-haiku-5-5"),
         ("claude-opus-5-5[1m]", "claude-opus-5-5"),
-        ("gpt-5.4:free", "gpt-5.4"),
         ("ft:gpt-4o:org::id", "gpt-4o"),
     ],
 )
 def test_a_name_of_a_cloud_or_a_gateway_has_the_prices_of_its_model(name: str, model: str):
     assert replace(prices(None, name), name="") == replace(prices(None, model), name="")
     assert prices(None, model).input_price
+
+
+def test_a_free_model_costs_no_dollars():
+    free, listed = prices(None, "openai/gpt-5.4:free"), prices(None, "gpt-5.4")
+    assert (free.input_price, free.note) == (None, "'openai/gpt-5.4:free' costs no dollars")
+    assert (free.write, free.read, free.output) == (listed.write, listed.read, listed.output)
 
 
 @each_row(

@@ -23,6 +23,7 @@ CHARGED_LIFE: float = 1_800  # seconds
 ONE_HOUR_WRITE = 2.0  # input tokens. Source: Anthropic's "Prompt caching", pricing of the 1-hour cache
 HALF_DAY_WRITE = 2.5  # input tokens. Source: OpenAI's "Prompt caching": the 12-hour cache of models that charge writes
 MOST_WRITE = HALF_DAY_WRITE  # no provider takes more
+FREE = ":free"  # OpenRouter's suffix
 MOST_DOLLARS = 0.001  # for an input token, $1,000 for a million: more is a price of something else
 UNITS = ((3_600, "h"), (60, "min"))
 CALL_TOKENS = 120  # estimate for a call that fetches a cleared result again, as output
@@ -205,8 +206,8 @@ def model_prices(
         read=(read or written) / base,
         output=_price(listed.output_mtok) / base,
         name=bare_name(model),
-        input_price=base / 1_000_000,
-        note=found.note,
+        input_price=None if model.endswith(FREE) else base / 1_000_000,
+        note=f"{model!r} costs no dollars" if model.endswith(FREE) else found.note,
         life=usual,
         tiers=tuple(_tiers(listed)),
     )

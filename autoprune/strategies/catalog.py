@@ -18,6 +18,7 @@ from autoprune.planning.clamping import Clamp
 from autoprune.planning.protections import Protections, Retention
 from autoprune.planning.tool_inputs import ToolInputs
 from autoprune.planning.view import FoldingStrategy, Strategy, folds, folds_steps
+from autoprune.settings import parse_number
 from autoprune.settings.plugins import load_plugin, plugin_names
 
 GROUP = "autoprune.strategies"  # of entry points
@@ -179,6 +180,8 @@ def hint(text: str, names: Collection[str]) -> str:
     name = text.partition("(")[0].strip()
     if name in STRATEGIES:
         return f" (it is for {'AgenticConversationPruner' if name in CLEARING else 'ConversationPruner'})"
+    if parse_number(text) is not None:
+        return " (a safe zone is given when the pruner is made)"
     return did_you_mean(name, names) or did_you_mean(name, (*STRATEGIES, *plugin_names(GROUP)))
 
 

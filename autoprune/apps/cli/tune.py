@@ -85,7 +85,8 @@ def tune_settings(
     sessions = replaying.replay_all(files, args, chosen_engine, copies=known_copies)
     figures = [row for each in sessions for row in each.figures]
     if figures:
-        tuned = tune(figures, str(args.prices[0]), floor, model=model)
+        names = overview(sessions).models
+        tuned = tune(figures, str(args.prices[0]), floor, model=model or (names[0] if len(names) == 1 else None))
         if as_json:
             show_json({"prices": asdict(args.prices[0]), **asdict(tuned)})
         else:
@@ -93,7 +94,7 @@ def tune_settings(
             lines = [tuned.snippet]
             if tuned.recommended != NONE:
                 run = replaying.run_line(tuned.recommended, agents=overview(sessions).agents)
-                lines += ["", "# or, for an assistant:", run]
+                lines += ["", "Or, for an assistant:", run]
             show(Text("\n".join(lines)), wraps=False)  # wrapped, it cannot be pasted
     show(replaying.skipped_table(replaying.skipped_files(sessions)), to_stderr=True, wraps=False)
     if figures:
