@@ -30,7 +30,7 @@ def test_tune_prints_the_frontier_a_recommendation_and_code():
 def prunes(printed: str) -> Report:
     """Run the printed code on one message and return its report."""
     names: dict[str, Any] = {"messages": [{"role": "user", "content": "Go."}]}
-    exec(printed[printed.index("from autoprune import") : printed.index("# or, for")], names)
+    exec(printed[printed.index("from autoprune import") : printed.index("Or, for an assistant")], names)
     report: Report = names["result"].report
     return report
 
