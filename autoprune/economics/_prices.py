@@ -206,8 +206,8 @@ def model_prices(
         read=(read or written) / base,
         output=_price(listed.output_mtok) / base,
         name=bare_name(model),
-        input_price=None if model.endswith(FREE) else base / 1_000_000,
-        note=f"{model!r} costs no dollars" if model.endswith(FREE) else found.note,
+        input_price=0.0 if model.endswith(FREE) else base / 1_000_000,
+        note=found.note,
         life=usual,
         tiers=tuple(_tiers(listed)),
     )

@@ -237,7 +237,7 @@ def duration(value: object, name: str = "cache_ttl") -> float | None:
 
 @lru_cache(maxsize=64)
 def context_window(model: str | None, provider: str | None = None) -> int:
-    """The context window of a model in tokens, from genai-prices. Raises SettingsError if it is not known.
+    """The context window of a model for prompts, in tokens, from genai-prices. Raises SettingsError if it is not known.
 
     The window of some models depends on the provider: name it, as `provider` or as in "github-copilot/gpt-5". Without a
     provider, the window is that of the model's vendor.

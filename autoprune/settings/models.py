@@ -25,6 +25,7 @@ LONG_BETA = "context-1m-"
 # The part of the window of GPT-5 and later models that only their answers can fill, so a prompt of 272,001 tokens is
 # refused although the window has 400,000. Source: OpenAI's "Introducing GPT-5 for developers".
 GPT, ANSWERS_ONLY = (5,), 128_000  # version; tokens
+OPENAI = frozenset(("openai", "azure"))  # vendors whose listed windows have both parts
 WORD, VERSION = re.compile(r"(?!\bv\d)[a-z]+"), re.compile(r"\d+(?![\db])")  # 120b is a size
 ZEROS = re.compile(r"(?<=\.\d)0\b")  # grok-4.20 came before grok-4.3
 LONGEST_VERSION = 3  # digits: a longer number is a date
@@ -88,14 +89,14 @@ def listed_window(model: str, provider: str | None = None) -> int | None:
     """The context window for prompts of a model in the list, else of the newest of its family; None if unknown."""
     if model.lower().endswith(LONG_WINDOW):
         return LONG
-    window = _whole_window(model, provider)
-    name = bare_name(model)
-    has_two_parts = name.startswith("gpt-") and version(name) >= GPT and (window or 0) > ANSWERS_ONLY
-    return window - ANSWERS_ONLY if window and has_two_parts else window
-
-
-def _whole_window(model: str, provider: str | None) -> int | None:
     found = find_model(model, provider)
+    window = _whole_window(found, model, provider)
+    name = bare_name(model)
+    has_two_parts = found.vendor in OPENAI and name.startswith("gpt-") and version(name) >= GPT
+    return window - ANSWERS_ONLY if window and window > ANSWERS_ONLY and has_two_parts else window
+
+
+def _whole_window(found: ListedModel, model: str, provider: str | None) -> int | None:
     if found.info.context_window is not None:
         return int(found.info.context_window)
     vendor = _vendor(bare_name(model), provider)

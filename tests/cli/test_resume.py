@@ -230,7 +230,7 @@ def test_a_version_with_which_copies_were_not_tried_is_told_first(
         (("claude", "elsewhere.jsonl"), "there is no session of Claude Code of this id"),
         (("claude", "\x1b[31mred"), "its sessions: \u00b7[31mred"),
         (("claude", OLD[:30]), "2 sessions of Claude Code begin with 0a6c0c4e-2222-4f6f-9a57-000000: give a whole id"),
-        (("codex",), "there is no session of Codex in this folder: nor anywhere else"),
+        (("codex",), "there is no session of Codex on this machine"),
         (
             ("claude", OLD, "--receipt", "nowhere/receipt.json"),
             "nowhere/receipt.json cannot be written: ",

@@ -47,6 +47,13 @@ def test_a_request_costs_what_its_model_cost_at_that_time(tmp_path: Path):
     assert [each.dollars for each in read.charges] == pytest.approx([2 * 1.0, 2 * 0.2])
 
 
+@each_row("model", [None, "claude-opus-4-6"])
+def test_a_free_model_costs_nothing(model: str | None, tmp_path: Path):
+    path = write_claude_log(tmp_path / "a.jsonl", answer(11, "deepseek/deepseek-r1:free", input_tokens=MILLION))
+    (found,) = sum_spending(read_spending([path], ReplayArgs(model=model)))
+    assert (found.dollars, found.unpriced) == (0.0, 0)
+
+
 def test_the_life_of_a_given_cache_does_not_change_what_was_paid(tmp_path: Path):
     path = write_claude_log(
         tmp_path / "a.jsonl", answer(11, cache_creation={"ephemeral_1h_input_tokens": 9_000}, input_tokens=1)

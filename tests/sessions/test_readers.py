@@ -228,6 +228,14 @@ def test_a_conversation_is_chosen_by_number_and_one_out_of_range_raises_an_error
         load('[{"role": "user"}]', "s", 2)
 
 
+@each_row(("found", "kinds"), [([{"role": "user"}], "dict"), (None, "NoneType"), ([Conversation([]), 5], "int")])
+def test_a_reader_that_returns_no_conversations_is_named(found: Value, kinds: str):
+    mine = Reader("mine", lambda values: True, lambda values: found)
+    for use in (load, recordings):
+        with pytest.raises(SettingsError, match=f"read of the reader mine must return conversations, not .*{kinds}"):
+            use(lines({"a": 1}, {"b": 2}), "s", readers=[mine])
+
+
 def test_a_conversation_from_an_agents_file_is_written_as_a_list_of_messages():
     session = load(codex(user("é")), "s")
     text = session.write(session.messages)

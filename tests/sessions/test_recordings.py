@@ -356,16 +356,12 @@ def test_codex_is_recorded_in_stretches_unless_a_compaction_was_rolled_back(is_t
 
 
 def test_answers_of_codex_that_were_rolled_back_are_paid():
-    text = lines(
-        *CODEX,
-        returned(20, "c"),
-        spoke(30, "user", "two"),
-        spoke(31, "assistant", "B."),
-        counted(32, 130, 80),
-        codex(33, "event_msg", type="thread_rolled_back", num_turns=1),
-    )
-    [[recording]] = recordings(text, "s")
-    assert recording.besides == (Request(0, NOON + 32, None, "gpt-x", Usage(80, 10, 0, 4)),)
+    turn = spoke(30, "user", "two"), spoke(31, "assistant", "B."), counted(32, 130, 80)
+    text = lines(*CODEX, returned(20, "c"), *turn)
+    [[before]] = recordings(text, "s")
+    [[after]] = recordings(text + lines(codex(33, "event_msg", type="thread_rolled_back", num_turns=1)), "s")
+    [taken_back] = after.besides
+    assert taken_back == replace(before.requests[-1], message=0, pause=None) == by_gpt(0, 31, None, 80)
 
 
 def test_an_answer_of_codex_whose_call_has_no_result_is_paid():

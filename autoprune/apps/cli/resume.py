@@ -130,8 +130,8 @@ def find_session(client: Client, named: str | None) -> Path:
             found = [file for file in files if folder_of(file) == os.getcwd()][:1]
         except FileNotFoundError as error:
             raise SessionError("the working directory does not exist any more: change to one that does") from error
-        others = "give the id of another one, as `autoprune resume` lists them" if files else "nor anywhere else"
-        missing = f"in this folder: {others}"
+        others = "in this folder: give the id of another one, as `autoprune resume` lists them"
+        missing = others if files else "on this machine"
     else:
         path = os.path.realpath(named)
         begins = [file for file in files if len(named) >= LEAST_NAME and _id_of(file).startswith(named)]

@@ -140,13 +140,14 @@ def _cross_validation(tuned: Tuning) -> str:
     if not tuned.bill:
         return "It was chosen and judged on the same session, so nothing is known about other sessions."
     groups = ((tuned.code, "code"), (tuned.edits, "edits"), (tuned.facts, "facts"))
-    kept = [f"{share.text('.1f', 100, '%')} of the {name}" for share, name in groups if share]
+    shares = [f"{share.text('.1f', 100, '%')} of the {name}" for share, name in groups if share]
+    kept = f" and kept {', '.join(shares)}" if shares else ""
     folds = sum(count for _, count in tuned.picks)
     same = dict(tuned.picks).get(tuned.recommended, 0)
     # With fewer than two sessions per fold, each added session changes the figures.
     few = "" if tuned.sessions >= 2 * FOLDS else f" {tuned.sessions} sessions are few: expect other figures on others."
     return (
         f"Cross-validation: chosen on some sessions and judged on the others, {folds} times, settings had a bill of "
-        f"{tuned.bill.text('.3f')} and kept {', '.join(kept) or 'all that was used later'}. The recommended setting "
+        f"{tuned.bill.text('.3f')}{kept}. The recommended setting "
         f"was chosen {same} of {folds} times.{few}"
     )

@@ -73,7 +73,7 @@ def billings(
     began = next((each.time for each in recording.requests if each.time is not None), None)
     for request, seconds, counted in zip(recording.requests, alive, answers, strict=True):
         named = request.model or named
-        at = listed_prices(named, model, seconds, began)
+        at = listed_prices(named, model, seconds, began if request.time is None else request.time)
         at = replace(at.with_reads if has_reads else at, life=max(at.life, observed))
         at = at if has_cache else replace(at, read=1.0, write=1.0)
         usage = request.usage
@@ -114,10 +114,12 @@ def listed_prices(named: str, given: str | None, life: float | None, time: float
     If the log names no model or one whose price is not known, those of the `given` model count.
     """
     when = datetime.now(UTC).replace(hour=12, minute=0)  # not by the hour of the replay, on which some prices depend
-    if time is not None and time < LATEST_TIME:
+    if time is not None and 0 < time < LATEST_TIME:
         when = datetime.fromtimestamp(time, UTC)
     found = _listed_prices(named, life, when.replace(minute=when.minute // 15 * 15, second=0, microsecond=0))
-    return found if found.input_price or not given or given == named else listed_prices(given, None, life, time)
+    return (
+        found if found.input_price is not None or given in (None, "", named) else listed_prices(given, None, life, time)
+    )
 
 
 @lru_cache(maxsize=2_048)

@@ -19,6 +19,7 @@ from autoprune.apps.sessions._recording import (
     bad_record,
     besides,
     build_usage,
+    find_requests,
     note,
     parse_time,
 )
@@ -106,7 +107,7 @@ def read(values: Sequence[object]) -> list[Conversation]:
     Raises SessionError for a line of another kind.
     """
     records = list(_records(values))
-    said = [item for item, _ in history(_read_turns(records))]
+    said = [item for item, _ in history(_read_turns(records, []))]
     sent = [item for item in map(_as_sent, said) if item]
     followed = _without_lone_reasoning(sent)
     alone = note("reasoning that nothing follows, left out", len(sent) - len(followed))
@@ -127,14 +128,21 @@ def _without_lone_reasoning(items: Sequence[Item]) -> list[Item]:
 
 def record(values: Sequence[object]) -> list[list[Conversation]]:
     """Read the one conversation in a rollout as its stretches between compactions. Raises like `read`."""
-    records = list(_records(values))
-    turns = _read_turns(records)
+    gone: list[CodexTurn] = []
+    turns = _read_turns(list(_records(values)), gone)
     stretches = [*chain.from_iterable(turn.stretches for turn in turns), history(turns)]
     found = [_stretch(entries) for entries in stretches]
-    found[-1] = replace(
-        found[-1], besides=besides((Answer(each.time, each.model, each.usage) for each in records), found)
-    )
+    rolled_back = (entries for turn in gone for entries in (*turn.stretches, turn.items))
+    paid = dict.fromkeys(answer for entries in (*stretches, *rolled_back) for answer in _answers(entries))
+    found[-1] = replace(found[-1], besides=besides(paid, found))
     return [found]
+
+
+def _answers(entries: Sequence[Entry]) -> Iterator[Answer]:
+    """Yield the data of each answer, also of those that are not sent again because they end with an open call."""
+    moments = [moment for item, moment in entries if item.get("type") != "reasoning"]
+    apart = {at: 2 * at for at in range(len(moments))}
+    return (Answer(each.time, each.model, each.usage) for each in find_requests(apart, moments))
 
 
 def _stretch(entries: Sequence[Entry]) -> Conversation:
@@ -187,22 +195,23 @@ def _usage(last: Object) -> Usage | None:
     return build_usage(prompt, cached, written, last.get("output_tokens"))
 
 
-def _read_turns(records: Sequence[Record]) -> list[CodexTurn]:
+def _read_turns(records: Sequence[Record], gone: list[CodexTurn]) -> list[CodexTurn]:
+    """Apply all lines to turns; those that were rolled back are added to `gone`."""
     turns = [CodexTurn()]
     # Older logs have no events for turns: in these, a turn starts at the user's message.
     starts = any(each.event in ("task_started", "turn_started") for each in records)
     for each in records:
-        _apply_record(turns, each, starts)
+        _apply_record(turns, each, starts, gone)
     return turns
 
 
-def _apply_record(turns: list[CodexTurn], record: Record, starts: bool) -> None:
+def _apply_record(turns: list[CodexTurn], record: Record, starts: bool, gone: list[CodexTurn]) -> None:
     """Apply a line to the turns; `starts` is whether the log has events for turns."""
     payload = record.payload
     if record.event in ("task_started", "turn_started"):
         turns.append(CodexTurn())
     elif record.event == "thread_rolled_back":
-        roll_back(turns, payload.get("num_turns"))
+        gone += roll_back(turns, payload.get("num_turns"))
     elif record.event == "user_message" and starts:
         turns[-1].is_users = True
     elif record.event == "token_count" and record.usage:
@@ -303,17 +312,19 @@ def open_turn(turns: list[CodexTurn]) -> None:
     turns.append(CodexTurn(items=moved, is_users=True))
 
 
-def roll_back(turns: list[CodexTurn], count: object) -> None:
-    """Remove the user's last `count` turns and everything between them, but nothing before the user's first turn."""
+def roll_back(turns: list[CodexTurn], count: object) -> list[CodexTurn]:
+    """Remove and return the user's last `count` turns and all between them, but nothing before the user's first."""
     left = count if isinstance(count, int) else 0
     cut = at = len(turns)
     while left > 0 and at > 0:
         at -= 1
         if turns[at].is_users:
             cut, left = at, left - 1
+    removed = turns[cut:]
     del turns[cut:]
     if not turns:
         turns.append(CodexTurn())
+    return removed
 
 
 def compact_turns(turns: list[CodexTurn], payload: Object) -> None:

@@ -45,7 +45,7 @@ def read(values: Sequence[object]) -> list[Conversation]:
 
     Raises SessionError for a record of another kind.
     """
-    *_, (records, _) = _histories(values)
+    *_, (records, _) = _histories(values, [])
     contents = (content for content, _ in _history_contents(records))
     commands = sum(record.get("type") == "user" and _is_ignored(record) for record in records)
     notes = [NO_SYSTEM_PROMPT, *note("commands and context of the CLI's own, left out", commands)]
@@ -54,17 +54,11 @@ def read(values: Sequence[object]) -> list[Conversation]:
 
 def record(values: Sequence[object]) -> list[list[Conversation]]:
     """Read the one conversation in a chat as its stretches between rewrites. Raises SessionError like `read`."""
-    found = [_stretch(records, kept) for records, kept in _histories(values)]
-    found[-1] = replace(found[-1], besides=besides(_answers(values), found))
+    rewound: list[Record] = []
+    found = [_stretch(records, kept) for records, kept in _histories(values, rewound)]
+    paid = (_content_moment(each, "model") for each in rewound if each.get("type") == "gemini")
+    found[-1] = replace(found[-1], besides=besides(paid, found))
     return [found]
-
-
-def _answers(values: Sequence[object]) -> Iterator[Moment]:
-    """Yield the data of every answer in a chat, also of those that were rewound."""
-    updates = (fields(value.get("$set")) if "$set" in value else value for value in map(fields, values))
-    logged = ([*objects(update.get("messages")), update] for update in updates)
-    known = {text(each.get("id")): each for some in logged for each in some if each.get("type") == "gemini"}
-    return (_content_moment(each, "model") for each in known.values())
 
 
 def _stretch(records: Sequence[Record], kept: Container[str]) -> Conversation:
@@ -103,11 +97,11 @@ def _history_contents(records: Sequence[Record]) -> Iterator[tuple[Message, Reco
             yield from ((content, record) for content in _contents(record) if content["parts"])
 
 
-def _histories(values: Sequence[object]) -> Iterator[tuple[list[Record], frozenset[str]]]:
+def _histories(values: Sequence[object], rewound: list[Record]) -> Iterator[tuple[list[Record], frozenset[str]]]:
     """Yield the history before each rewrite that does more than append, and the history at the end.
 
     A message that was logged several times stays at its first position, with its latest content. Each history comes
-    with the ids of the messages that the previous rewrite kept.
+    with the ids of the messages that the previous rewrite kept. Messages that were taken back are added to `rewound`.
     """
     records: dict[str, Record] = {}
     kept: frozenset[str] = frozenset()
@@ -115,7 +109,7 @@ def _histories(values: Sequence[object]) -> Iterator[tuple[list[Record], frozens
         line = fields(value)
         update = fields(line.get("$set")) if "$set" in line else line
         if isinstance(line.get("$rewindTo"), str):
-            _rewind(records, text(line["$rewindTo"]))
+            rewound += _rewind(records, text(line["$rewindTo"]))
         elif isinstance(update.get("messages"), list):
             new = {text(each.get("id")) or str(place): each for place, each in enumerate(objects(update["messages"]))}
             if not _is_addition(list(records.values()), list(new.values())):
@@ -141,12 +135,10 @@ def _history_parts(records: Sequence[Record]) -> list[tuple[object, Object]]:
     return [(message["role"], part) for message in messages for part in objects(message["parts"])]
 
 
-def _rewind(known: dict[str, Record], to: str) -> None:
-    """Remove a message and all later messages. If the message is unknown, remove all, as Gemini CLI does."""
-    if to not in known:
-        known.clear()
-    while known and known.popitem()[0] != to:
-        pass
+def _rewind(known: dict[str, Record], to: str) -> list[Record]:
+    """Remove a message and all later ones, and return them. If it is unknown, remove all, as Gemini CLI does."""
+    names = list(known)
+    return [known.pop(name) for name in names[names.index(to) if to in known else 0 :]]
 
 
 def _contents(record: Record) -> Iterator[Message]:

@@ -1,7 +1,7 @@
 """Read session files: messages as JSON or JSONL, or an agent's log. Text in, text out; opens no file."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, TypeVar
@@ -130,11 +130,7 @@ def load(
     unknown shape, or the number of conversations if there are fewer than `number`.
     """
     opened = _parse(text, name, readers, skip_broken=skip_broken)
-    conversations = [] if isinstance(opened, Session) else opened.call(opened.reader.read, name)
-    if not isinstance(conversations, list) or not all(isinstance(each, Conversation) for each in conversations):
-        raise SettingsError(
-            f"the reader of {name} returned {type(conversations).__name__}: return a list of Conversation"
-        )
+    conversations = [] if isinstance(opened, Session) else opened.conversations(name)
     count = 1 if isinstance(opened, Session) else len(conversations)
     if not 1 <= number <= count:
         are = f"{count} conversation{'' if count == 1 else 's'}"
@@ -175,9 +171,7 @@ def recordings(
         messages = [message for message in opened.messages if isinstance(message, dict)]
         return [[_recording(_with_requests(Conversation(messages)), None, opened.notes)]]
     reader, record = opened.reader, opened.reader.record
-    stretches = (
-        opened.call(record, name) if record else [[_with_requests(each)] for each in opened.call(reader.read, name)]
-    )
+    stretches = opened.call(record, name) if record else [[_with_requests(each)] for each in opened.conversations(name)]
     folder = next(filter(None, (_find_folder(value, 0) for value in opened.values[:HEADERS])), "")
     return [[_recording(each, reader.name, opened.notes, folder) for each in parts] for parts in stretches]
 
@@ -220,6 +214,16 @@ class _Log:
     reader: Reader
     values: Sequence[object]
     notes: tuple[str, ...] = ()
+
+    def conversations(self, name: str) -> list[Conversation]:
+        """Read the conversations. Raises SettingsError if the reader returns anything else."""
+        read: object = self.call(self.reader.read, name)
+        found = list(read) if isinstance(read, Iterable) else [read]
+        known = [each for each in found if isinstance(each, Conversation)]
+        if len(known) < len(found):
+            kinds = ", ".join(sorted({type(each).__name__ for each in found}))
+            raise SettingsError(f"read of the reader {self.reader.name} must return conversations, not {kinds}")
+        return known
 
     def call(self, read: Callable[[Sequence[object]], T], name: str) -> T:
         """Call a function of the reader, so that its errors name the file and the agent."""

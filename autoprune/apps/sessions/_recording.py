@@ -1,7 +1,6 @@
 """The types of session readers: conversations, recorded calls of the model and their usage, and times."""
 
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -221,15 +220,13 @@ def growth_notes(messages: Sequence[Message], requests: Sequence[Request]) -> It
 
 
 def besides(paid: Iterable[Moment], stretches: Iterable[Conversation]) -> tuple[Request, ...]:
-    """Return the paid answers that no stretch holds, as requests. Answers with equal usage are told apart by number."""
-    held = Counter(request.usage for each in stretches for request in each.requests)
-    found: list[Request] = []
-    for answer in paid:
-        if isinstance(answer, Answer) and answer.usage:
-            held[answer.usage] -= 1
-            if held[answer.usage] < 0:
-                found.append(Request(0, answer.time, None, answer.model, answer.usage, answer.cache_life))
-    return tuple(found)
+    """Return the paid answers that no stretch holds, as requests."""
+    held = {(request.time, request.usage) for each in stretches for request in each.requests}
+    return tuple(
+        Request(0, answer.time, None, answer.model, answer.usage, answer.cache_life)
+        for answer in paid
+        if isinstance(answer, Answer) and answer.usage and (answer.time, answer.usage) not in held
+    )
 
 
 def unrecorded_answers(messages: Sequence[Mapping[str, object]], model: str = "") -> list[Moment]:
