@@ -363,3 +363,8 @@ def test_a_request_gets_the_long_window_of_an_older_claude_only_if_it_asks(
 ):
     assert window_of(model, betas) == window
     assert usual_zone(model, window) == (window or 200_000) - 20_000
+
+
+def test_only_the_windows_that_openai_lists_include_the_answers():
+    assert budget_tokens(1.0, model="gpt-5-mini") == 272_000
+    assert budget_tokens(1.0, model="gpt-5-mini", provider="github-copilot") == 264_000
