@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from importlib import invalidate_caches
 from pathlib import Path
@@ -370,7 +370,10 @@ def test_ctrl_c_ends_the_processes_and_the_next_run_continues(tmp_path: Path):
             paths
         ):  # one is figures; the others are costs
             time.sleep(0.05)
-        process.send_signal(signal.SIGINT)
+        while process.poll() is None:  # a signal is lost while a worker is being started
+            process.send_signal(signal.SIGINT)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(5)
         words = process.communicate()[1].decode()
     first = {file.name: file.stat().st_mtime_ns for file in kept.glob("?" * 64)}
     assert process.returncode == 130

@@ -59,7 +59,7 @@ def advice(pruner: Any, folding: Callable[[], Any], strategy: object, calibratio
     if not any(said[1:]):
         zones = {report.strategy: find_zone(pruner, strategy, report.tokens_after)}
         zones |= {f"{name} of ConversationPruner": find_zone(other, name, tokens) for name, tokens in left.items()}
-        reached = [(zone, name) for name, zone in zones.items() if zone is not None and zone < report.tokens_before]
+        reached = [(zone, name) for name, zone in zones.items() if zone is not None]
         if reached:
             zone, name = min(reached, key=lambda found: found[0])
             said.append(f"a safe zone of {zone:,} tokens can be reached, with the strategy {name}")
