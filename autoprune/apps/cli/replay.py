@@ -36,7 +36,7 @@ from autoprune.apps.replay.page import page
 from autoprune.apps.replay.policies import BUILT_IN, Policy
 from autoprune.apps.replay.rows import FEW_ATOMS, MAIN, Interval, rounded
 from autoprune.apps.replay.session import FED_BACK, FULL, Overview, ReplayArgs, SessionFigures, overview
-from autoprune.apps.replay.spending import Outlook, copies, outlook, sum_spending
+from autoprune.apps.replay.spending import Outlook, copies, outlook, sum_spending, total
 from autoprune.apps.replay.verdict import (
     BANDS,
     NONE,
@@ -191,14 +191,14 @@ def replay_sessions(
     rows = [row for each in sessions for row in each.figures]
     ranking = {each: standings(rows, str(each), run_command(zone)) for each in args.prices} if rows else {}
     whole = overview(sessions)
-    likely = outlook(sessions, RUN_STRATEGY, str(args.prices[0]), sum(each.dollars for each in sums))
+    likely = outlook(sessions, RUN_STRATEGY, str(args.prices[0]), *total(sums))
     given = {"--model": model, "--prices": price and price[0], "--cache-life": cache_life, "--reader": reader}
     tune, prevented = _tune_line(paths or (), given), _compactions(sessions).prevented
     steps = _next_steps(ranking[args.prices[0]], args, whole, prevented, tune) if rows else []
     if html and rows:
         details = replaying.most_expensive_details(sessions, args, chosen_engine, texts=texts)
         notes = [*replaying.assumptions(whole, args), *(spending_notes(sums) if has_usage else ())]
-        _write(html, _as_page(sessions, details, args, ranking, likely.paid, steps, notes), ": open it in a browser")
+        _write(html, _as_page(sessions, details, args, ranking, likely, steps, notes), ": open it in a browser")
     if parquet and rows:
         _write(parquet, request_table.parquet(sessions))
     if as_json:
@@ -253,7 +253,7 @@ def _as_page(
     details: Sequence[SessionDetail],
     args: ReplayArgs,
     ranking: Ranking,
-    paid: float,
+    likely: Outlook,
     steps: Sequence[tuple[str, str]],
     notes: Sequence[str],
 ) -> str:
@@ -265,7 +265,8 @@ def _as_page(
         command=replaying.command_line(),
         advice=f"{advice(ranking[args.prices[0]])} {todo}",
         notes=notes,
-        paid=paid,
+        paid=likely.paid,
+        replayed=likely.replayed,
         run=run_command(args.safe_zone),
     )
 

@@ -134,6 +134,8 @@ def find_session(client: Client, named: str | None) -> Path:
         missing = others if files else "on this machine"
     else:
         path = os.path.realpath(named)
+        if os.path.isfile(path) and not SESSION_ID.search(Path(path).stem):
+            raise SessionError(f"the name of {printable(named)} does not end with the id of a session, as it must")
         begins = [file for file in files if len(named) >= LEAST_NAME and _id_of(file).startswith(named)]
         found = [file for file in files if os.path.realpath(file) == path] or begins
         missing = f"of this id, or file where {client.title} keeps its sessions: {printable(named)}"

@@ -5,6 +5,7 @@ allows only its own style and script, by their hashes.
 """
 
 import json
+import math
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
@@ -41,13 +42,15 @@ def page(
     advice: str,
     notes: Sequence[str] = (),
     paid: float = 0.0,
+    replayed: float = math.inf,
     run: str = RUN_COMMAND,
 ) -> str:
     """Render replayed sessions as an HTML page.
 
     `details` are the sessions that the page can open, `prices` the name of the prices to show first, `command` the
     command that made the page, `notes` remarks on the figures, `paid` the recorded cost of all sessions in dollars,
-    0 if it is not known, and `run` the command that prunes with the safe zone of the replay.
+    0 if it is not known, `replayed` the most of it that can have been replayed, and `run` the command that prunes
+    with the safe zone of the replay.
     """
     figures = [each for session in found for each in session.figures]
     names = [prices, *(name for name in figures[0].bills if name != prices)] if figures else []
@@ -59,7 +62,7 @@ def page(
     return fill(
         title=f"Replay of {count_noun(whole.sessions, 'session')}",
         summary=_summary(whole),
-        answer=concatenate(_answer(found, chosen, prices, paid)),
+        answer=concatenate(_answer(found, chosen, prices, paid, replayed)),
         command=command,
         bills=concatenate(bill_section(number, name, ranked, advice) for number, (name, ranked) in enumerate(bills)),
         sessions=element(
@@ -110,13 +113,15 @@ def _json(value: object) -> str:
 # The answer: a sentence and two bars.
 
 
-def _answer(found: Sequence[SessionFigures], chosen: Ranked | None, prices: str, paid: float) -> Iterator[Markup]:
+def _answer(
+    found: Sequence[SessionFigures], chosen: Ranked | None, prices: str, paid: float, replayed: float
+) -> Iterator[Markup]:
     """Yield the sentence and the chart of the first screen; nothing if no strategy that can be chosen was replayed."""
     if chosen is None:
         return
     standing = chosen.standing
     name, label = (f"`{standing.run}`", RUN_COMMAND) if standing.is_run else (chosen.name, chosen.name)
-    likely = outlook(found, chosen.row.strategy, prices, paid)
+    likely = outlook(found, chosen.row.strategy, prices, paid, replayed)
     if not likely.replayed:
         yield element("p", with_code(_share_sentence(standing, name)), class_="answer")
         yield _bars(label, ("100%", standing.rereads.text(".0f", 100, "%")), standing.rereads)

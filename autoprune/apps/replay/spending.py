@@ -4,6 +4,7 @@ Each request is priced by the model that it names and the cache that it wrote. A
 as a session and its continuation under another name, counts once.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -122,7 +123,8 @@ class ProjectSpending:
 
     `unpriced` counts requests without a cost, and `low` those whose log lacks most of the answer's tokens. `tiered`
     counts requests with prompts in a higher tier of their prices, which cost `extra` dollars more. `replayed` are the
-    requests in the longest stretches between compactions, if these have 20 requests or more.
+    requests in the longest stretches between compactions, if these have 20 requests or more; they cost
+    `replayed_dollars`.
     """
 
     agent: str
@@ -138,6 +140,7 @@ class ProjectSpending:
     tiered: int = 0
     extra: float = 0.0
     replayed: int = 0
+    replayed_dollars: float = 0.0
 
 
 def sum_spending(found: Iterable[Spending]) -> list[ProjectSpending]:
@@ -157,6 +160,12 @@ def _distinct(found: Iterable[Spending]) -> Iterable[tuple[Spending, list[Charge
         seen.update(charge.identity for charge in charges if charge.identity)
         if charges:
             yield each, charges
+
+
+def total(sums: Iterable[ProjectSpending]) -> tuple[float, float]:
+    """Return the dollars of all requests, and of those in stretches that a replay uses."""
+    known = list(sums)
+    return sum(each.dollars for each in known), sum(each.replayed_dollars for each in known)
 
 
 def copies(found: Sequence[Spending]) -> set[str]:
@@ -181,6 +190,7 @@ def _sum(agent: str, project: str, known: Sequence[tuple[Spending, list[Charge]]
         tiered=sum(charge.extra > 0 for charge in charges),
         extra=sum(charge.extra for charge in charges),
         replayed=sum(charge.is_replayed for charge in charges),
+        replayed_dollars=sum(charge.dollars or 0.0 for charge in charges if charge.is_replayed),
     )
 
 
@@ -262,13 +272,15 @@ def dollars_text(known: Interval) -> str:
     return f"${known.text(',.0f' if known.value >= 100 else ',.2f')}"
 
 
-def outlook(sessions: Iterable[SessionFigures], strategy: str, prices_name: str, paid: float) -> Outlook:
+def outlook(
+    sessions: Iterable[SessionFigures], strategy: str, prices_name: str, paid: float, replayed: float = math.inf
+) -> Outlook:
     """Estimate what sessions that cost `paid` dollars would have cost with a replayed strategy.
 
-    The share of each conversation's unpruned bill is applied to its recorded cost.
+    The share of each conversation's unpruned bill is applied to its recorded cost. Sessions may share requests, such as
+    forks: these are replayed in each, but paid once, so at most `replayed` dollars were replayed.
     """
     known = [each for session in sessions for each in changes(session, strategy, prices_name) if each.paid]
     pairs = [(each.pruned / each.unpruned * (each.paid or 0.0), each.paid or 0.0) for each in known]
     share = interval(sums_by_project([each.figures for each in known], pairs))
-    # Requests in several files are replayed in each, but paid once.
-    return Outlook(paid, min(paid, sum(cost for _, cost in pairs)), share)
+    return Outlook(paid, min(paid, replayed, sum(cost for _, cost in pairs)), share)
