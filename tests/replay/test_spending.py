@@ -121,6 +121,28 @@ def test_requests_of_sub_agents_and_of_abandoned_branches_are_paid(
     assert [charge.dollars for charge in read.charges] == [pytest.approx(1.5)] * 2
 
 
+def test_requests_of_sub_agents_that_are_only_reported_are_paid_once(tmp_path: Path):
+    """Some versions of Claude Code repeat a sub-agent's lines in its caller's log, with less usage than in its own."""
+    line = said("assistant", "d", "c")
+    reported = {**line, "message": {**line["message"], "usage": {**USED["usage"], "output_tokens": 1}}}
+    report = {
+        "type": "progress",
+        "uuid": "p",
+        "parentUuid": "b",
+        "data": {"type": "agent_progress", "message": reported},
+    }
+    log = [said("user", "a", None), said("assistant", "b", "a"), report]
+    files = {
+        "main.jsonl": log,
+        "agent.jsonl": [said("user", "c", None, isSidechain=True), {**line, "isSidechain": True}],
+    }
+    for name, own in files.items():
+        (tmp_path / name).write_text(lines(*own), encoding="utf-8")
+    paths = [str(tmp_path / name) for name in files]
+    both, alone = (sum_spending(read_spending(given, ReplayArgs())) for given in (paths, paths[:1]))
+    assert [(each[0].requests, each[0].dollars) for each in (both, alone)] == [(2, pytest.approx(3.0, rel=1e-3))] * 2
+
+
 def test_a_response_without_an_id_is_paid_once(tmp_path: Path):
     """Claude Code writes a line for each block, with the usage of the whole response."""
     log = [said("user", "a", None), said("assistant", "b", "a"), said("assistant", "c", "b")]

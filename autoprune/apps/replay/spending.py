@@ -17,7 +17,7 @@ from autoprune.apps.replay.session import ReplayArgs, SessionFigures, open_recor
 from autoprune.apps.replay.titles import UNTITLED, Title, place_of, title_of
 from autoprune.apps.sessions import Recording, Request, Usage, compact
 
-Identity = tuple[float, str, Usage]
+Identity = str | tuple[float, str, Usage]
 MOST_CHARACTERS = 12  # of a token in an answer, as JSON: text has about four, and no answer has so many on average
 
 
@@ -25,7 +25,7 @@ MOST_CHARACTERS = 12  # of a token in an answer, as JSON: text has about four, a
 class Charge:
     """The cost of one recorded request in dollars; None if its usage or the price of its model is not known.
 
-    `identity` is equal in all records of the same request; None if the log does not tell when the request was sent.
+    `identity` is equal in all records of the same request; None if the log has neither id nor time of its answer.
     `is_low` means that the log lacks most of the answer's tokens, so that the request cost more. `extra` are the
     dollars that the request cost more because its prompt was in a higher tier of the model's prices. `is_replayed`
     tells whether the request is in a stretch that a replay uses.
@@ -102,7 +102,7 @@ def _charge(request: Request, life: float | None, args: ReplayArgs) -> Charge:
     usage = request.usage
     if usage is None:
         return Charge(None, 0, 0, request.time, None)
-    identity = (request.time, request.model, usage) if request.time else None
+    identity = request.id or ((request.time, request.model, usage) if request.time else None)
     at = listed_prices(request.model, args.model, args.cache_life if life is None else life, request.time)
     at = at.with_reads if usage.cached else at
     dollars = usage_dollars(usage, at, usage.output)

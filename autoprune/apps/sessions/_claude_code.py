@@ -58,7 +58,7 @@ def read(values: Sequence[object]) -> list[Conversation]:
 def record(values: Sequence[object]) -> list[list[Conversation]]:
     """Read the one conversation in a log as its stretches between compactions. Raises SessionError like `read`."""
     lines, others = _own_lines(values)
-    known = {**lines, **others}
+    known = {**lines, **others, **_reported(values)}
     # Lines of a response without an id all have its usage: they are known by their own ids, and not counted again.
     paid = [answer for response, answer in _answers(known, ()).items() if response not in known]
     stretches: list[Conversation] = []
@@ -76,6 +76,12 @@ def record(values: Sequence[object]) -> list[list[Conversation]]:
     if stretches:
         stretches[0] = replace(stretches[0], besides=besides(paid, stretches))
     return [stretches[::-1]]
+
+
+def _reported(values: Sequence[object]) -> dict[str, Line]:
+    """Return the lines of sub-agents that the main agent's progress reports, by uuid. They may have a log as well."""
+    reports = (fields(fields(line.get("data")).get("message")) for line in map(fields, values))
+    return {uuid: line for line in reports if (uuid := text(line.get("uuid")))}
 
 
 def _own_lines(values: Sequence[object]) -> tuple[dict[str, Line], dict[str, Line]]:
@@ -188,7 +194,8 @@ def _answers(lines: Mapping[str, Line], before: Container[str]) -> dict[str, Ans
     for uuid, line in lines.items():
         message, time = fields(line.get("message")), parse_time(line.get("timestamp"))
         if line.get("type") == "assistant" and uuid not in before and message.get("model") != SYNTHETIC:
-            first = answers.setdefault(_response_id(line), Answer(time, text(message.get("model"))))
+            begun = Answer(time, text(message.get("model")), id=text(message.get("id")))
+            first = answers.setdefault(_response_id(line), begun)
             cost = line.get("costUSD") or (first.usage and first.usage.cost)  # only in logs until mid-2025
             answers[_response_id(line)] = replace(first, usage=_usage(message, cost) or first.usage, end=time)
     return answers

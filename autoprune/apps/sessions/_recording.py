@@ -46,7 +46,8 @@ class Request:
 
     `time` is when the answer was written, in seconds since the epoch. `pause` is how many seconds the model was idle:
     from the end of the previous answer to the newest message sent to it since, or to this answer if these messages have
-    no times. `cache_life` is the cache life that the request asked for, in seconds. None and "" mean unknown.
+    no times. `cache_life` is the cache life that the request asked for, in seconds. `id` is the provider's id of the
+    answer. None and "" mean unknown.
     """
 
     message: int
@@ -55,6 +56,7 @@ class Request:
     model: str = ""
     usage: Usage | None = None
     cache_life: float | None = None
+    id: str = field(default="", compare=False)
 
     @property
     def life(self) -> float | None:
@@ -70,7 +72,7 @@ class Answer:
     """The recorded data of an answer or a part of one: its time, its model and the usage of its request.
 
     `time` is when its first line was written, and `end` when its last line was written, if it has several. `cache_life`
-    is the cache life that its request asked for, in seconds.
+    is the cache life that its request asked for, in seconds, and `id` the provider's id of the answer.
     """
 
     time: float | None = None
@@ -78,6 +80,7 @@ class Answer:
     usage: Usage | None = None
     end: float | None = None
     cache_life: float | None = None
+    id: str = field(default="", compare=False)
 
 
 # The recorded data of a message: an answer, or the time of a message to the model. None if nothing is
@@ -198,6 +201,7 @@ def find_requests(places: Mapping[int, int], moments: Sequence[Moment]) -> tuple
                 model=answer.model,
                 usage=answer.usage,
                 cache_life=answer.cache_life,
+                id=answer.id,
             )
             requests.append(request)
         last = places[kept[-1]] if kept else last
@@ -223,7 +227,7 @@ def besides(paid: Iterable[Moment], stretches: Iterable[Conversation]) -> tuple[
     """Return the paid answers that no stretch holds, as requests."""
     held = {(request.time, request.usage) for each in stretches for request in each.requests}
     return tuple(
-        Request(0, answer.time, None, answer.model, answer.usage, answer.cache_life)
+        Request(0, answer.time, None, answer.model, answer.usage, answer.cache_life, answer.id)
         for answer in paid
         if isinstance(answer, Answer) and answer.usage and (answer.time, answer.usage) not in held
     )
@@ -240,7 +244,8 @@ def _join(parts: Sequence[Answer]) -> Answer:
     model = next((part.model for part in parts if part.model), "")
     usage = next((part.usage for part in parts if part.usage), None)
     life = next((part.cache_life for part in parts if part.cache_life is not None), None)
-    return Answer(min(times, default=None), model, usage, max(times, default=None), life)
+    id = next((part.id for part in parts if part.id), "")
+    return Answer(min(times, default=None), model, usage, max(times, default=None), life, id)
 
 
 def _pause(given: Sequence[float], started: float | None, ended: float | None, answer: float | None) -> float | None:
