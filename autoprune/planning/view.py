@@ -347,7 +347,7 @@ def option(strategy: object, name: str, kind: type[Kind]) -> Kind | None:
 Edit = TypeVar("Edit", bound=Replace | Fold)
 
 
-MAKERS = "that candidate.cleared(…), candidate.replaced(…) or the view makes"
+MAKERS = "such as candidate.cleared(…) and candidate.replaced(…), or those that the view makes"
 
 
 def edits_of(strategy: object, step: object, kind: type[Edit] | UnionType) -> Iterator[Edit]:
@@ -358,7 +358,7 @@ def edits_of(strategy: object, step: object, kind: type[Edit] | UnionType) -> It
     # One by one, since a folding strategy sees the effect of each edit before it makes the next.
     for edit in step:
         if not isinstance(edit, kind):
-            raise SettingsError(f"step of the strategy {name} gave {edit!r}: give edits {MAKERS}")
+            raise SettingsError(f"step of the strategy {name} returned {edit!r}: return edits, {MAKERS}")
         yield edit
 
 

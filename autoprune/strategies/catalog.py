@@ -181,7 +181,7 @@ def hint(text: str, names: Collection[str]) -> str:
     if name in STRATEGIES:
         return f" (it is for {'AgenticConversationPruner' if name in CLEARING else 'ConversationPruner'})"
     if parse_number(text) is not None:
-        return " (a safe zone is given when the pruner is made)"
+        return " (pass a safe zone to the constructor of the pruner)"
     return did_you_mean(name, names) or did_you_mean(name, (*STRATEGIES, *plugin_names(GROUP)))
 
 

@@ -227,7 +227,10 @@ def test_a_version_with_which_copies_were_not_tried_is_told_first(
         (("claude", OLD[-12:]), "there is no session of Claude Code of this id"),
         (("claude", ""), "there is no session of Claude Code of this id"),
         (("claude", OLD[:7]), "there is no session of Claude Code of this id"),
-        (("claude", "elsewhere.jsonl"), "the name of elsewhere.jsonl does not end with the id of a session"),
+        (
+            ("claude", "elsewhere.jsonl"),
+            "elsewhere.jsonl is not named like a session: its name must end with the session's id",
+        ),
         (("claude", "\x1b[31mred"), "its sessions: \u00b7[31mred"),
         (("claude", OLD[:30]), "2 sessions of Claude Code begin with 0a6c0c4e-2222-4f6f-9a57-000000: give a whole id"),
         (("codex",), "there is no session of Codex on this machine"),

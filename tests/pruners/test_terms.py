@@ -49,8 +49,8 @@ def said(pruner: Any, strategy: object) -> tuple[object, ...]:
     ("returned", "what"),
     [
         *((each, f"returned {each!r}: give its edits in a list") for each in (None, 5, True)),
-        *(([each], f"gave {each!r}: give edits that candidate") for each in (None, 5, "clear it")),
-        ("abc", "gave 'a': give edits that candidate"),
+        *(([each], f"returned {each!r}: return edits, such as candidate") for each in (None, 5, "clear it")),
+        ("abc", "returned 'a': return edits, such as candidate"),
     ],
 )
 def test_what_a_strategy_returns_must_be_edits(kind: type, returned: Any, what: str):

@@ -36,7 +36,7 @@ from autoprune.apps.replay.page import page
 from autoprune.apps.replay.policies import BUILT_IN, Policy
 from autoprune.apps.replay.rows import FEW_ATOMS, MAIN, Interval, rounded
 from autoprune.apps.replay.session import FED_BACK, FULL, Overview, ReplayArgs, SessionFigures, overview
-from autoprune.apps.replay.spending import Outlook, copies, outlook, sum_spending, total
+from autoprune.apps.replay.spending import Outlook, outlook, sum_spending, total
 from autoprune.apps.replay.verdict import (
     BANDS,
     NONE,
@@ -186,8 +186,7 @@ def replay_sessions(
     has_usage = any(each.prompt or each.dollars for each in sums)
     if has_usage and not as_json:
         show_report(spending_table(sums, spent))
-    with_curves = as_json or bool(html or parquet)
-    sessions = replaying.replay_all(files, args, chosen_engine, copies=copies(spent), with_curves=with_curves)
+    sessions = replaying.replay_all(files, args, chosen_engine, spent, with_curves=as_json or bool(html or parquet))
     rows = [row for each in sessions for row in each.figures]
     ranking = {each: standings(rows, str(each), run_command(zone)) for each in args.prices} if rows else {}
     whole = overview(sessions)

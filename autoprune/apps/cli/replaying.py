@@ -4,7 +4,7 @@ import os
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, TypeAlias, TypeVar
 
@@ -33,7 +33,7 @@ from autoprune.apps.replay.episode_figures import OWN
 from autoprune.apps.replay.policies import AT, Policy
 from autoprune.apps.replay.session import TOO_SHORT, Overview, ReplayArgs, SessionFigures
 from autoprune.apps.replay.sizes import UNKNOWN_HEAD
-from autoprune.apps.replay.spending import Spending, read_spending
+from autoprune.apps.replay.spending import Spending, copies, read_spending
 from autoprune.apps.replay.tuning import strategy_name
 from autoprune.apps.replay.verdict import NONE, RUN_COMMAND
 from autoprune.apps.sessions import READABLE, Reader, places, plugin_readers
@@ -157,18 +157,13 @@ def read_usage(files: Sequence[str], args: ReplayArgs, engine: Engine) -> list[S
 
 
 def replay_all(
-    files: Sequence[str],
-    args: ReplayArgs,
-    engine: Engine,
-    *,
-    copies: Collection[str] = (),
-    with_curves: bool = False,
+    files: Sequence[str], args: ReplayArgs, engine: Engine, spent: Sequence[Spending] = (), *, with_curves: bool = False
 ) -> list[SessionFigures]:
-    """Replay session files with a progress bar, except for `copies`, which would count twice.
+    """Replay session files with a progress bar, except for those that are copies by their usage, `spent`.
 
     Figures of each request, which are large, are returned only `with_curves`. Ctrl-C leaves a line on what is kept.
     """
-    found = {path: SessionFigures(path, error=COPY) for path in copies}
+    found = {path: SessionFigures(path, error=COPY) for path in copies(spent)}
     files = [each for each in files if each not in found]
     try:
         for path, figures in with_progress(replay_files(files, args, engine=engine), "replaying", len(files)):

@@ -135,7 +135,9 @@ def find_session(client: Client, named: str | None) -> Path:
     else:
         path = os.path.realpath(named)
         if os.path.isfile(path) and not SESSION_ID.search(Path(path).stem):
-            raise SessionError(f"the name of {printable(named)} does not end with the id of a session, as it must")
+            raise SessionError(
+                f"{printable(named)} is not named like a session: its name must end with the session's id"
+            )
         begins = [file for file in files if len(named) >= LEAST_NAME and _id_of(file).startswith(named)]
         found = [file for file in files if os.path.realpath(file) == path] or begins
         missing = f"of this id, or file where {client.title} keeps its sessions: {printable(named)}"

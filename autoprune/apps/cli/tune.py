@@ -14,7 +14,6 @@ from autoprune.apps.replay.atoms import AtomGroup as Atoms
 from autoprune.apps.replay.policies import Policy
 from autoprune.apps.replay.rows import FEW_ATOMS, MAIN, Row
 from autoprune.apps.replay.session import ReplayArgs, overview
-from autoprune.apps.replay.spending import copies
 from autoprune.apps.replay.tuning import FLOOR, FOLDS, GRID, Tuning, tune
 from autoprune.apps.replay.verdict import NONE
 from autoprune.economics import count_noun
@@ -81,8 +80,8 @@ def tune_settings(
     args = ReplayArgs(grid, prices, model=model, cache_life=life, readers=(reader,) if reader else ())
     files = replaying.find_files(paths or (), reader)
     chosen_engine = replaying.choose_engine(engine, jobs)
-    known_copies = copies(replaying.read_usage(files, args, chosen_engine))
-    sessions = replaying.replay_all(files, args, chosen_engine, copies=known_copies)
+    spent = replaying.read_usage(files, args, chosen_engine)
+    sessions = replaying.replay_all(files, args, chosen_engine, spent)
     figures = [row for each in sessions for row in each.figures]
     if figures:
         names = overview(sessions).models

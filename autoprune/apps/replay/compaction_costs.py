@@ -230,7 +230,7 @@ class CompactionSum:
     def basis(self) -> str:
         """The parts of the cost, and the compactions that are not counted, as text."""
         own = f" Those that you asked for are not counted: {self.by_user:,}."
-        cuts = " It is prevented by a cut below its size, which the bill leaves out."
+        cuts = " To prevent one, a prompt is cut before it reaches that size; the bill leaves these cuts out."
         return (
             "The cost of a compaction is that of the summary, an estimate, and of the cold prompt after it."
             f"{cuts * bool(self.prevented)}{own * bool(self.by_user)}"

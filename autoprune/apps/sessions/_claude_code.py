@@ -79,7 +79,7 @@ def record(values: Sequence[object]) -> list[list[Conversation]]:
 
 
 def _reported(values: Sequence[object]) -> dict[str, Line]:
-    """Return the lines of sub-agents that the main agent's progress reports, by uuid. They may have a log as well."""
+    """Return the lines of sub-agents that `progress` lines repeat, by uuid. Each may also have its own log."""
     reports = (fields(fields(line.get("data")).get("message")) for line in map(fields, values))
     return {uuid: line for line in reports if (uuid := text(line.get("uuid")))}
 

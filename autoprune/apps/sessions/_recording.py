@@ -225,11 +225,11 @@ def growth_notes(messages: Sequence[Message], requests: Sequence[Request]) -> It
 
 def besides(paid: Iterable[Moment], stretches: Iterable[Conversation]) -> tuple[Request, ...]:
     """Return the paid answers that no stretch holds, as requests."""
-    held = {(request.time, request.usage) for each in stretches for request in each.requests}
+    held = {request.id or (request.time, request.usage) for each in stretches for request in each.requests}
     return tuple(
         Request(0, answer.time, None, answer.model, answer.usage, answer.cache_life, answer.id)
         for answer in paid
-        if isinstance(answer, Answer) and answer.usage and (answer.time, answer.usage) not in held
+        if isinstance(answer, Answer) and answer.usage and (answer.id or (answer.time, answer.usage)) not in held
     )
 
 
