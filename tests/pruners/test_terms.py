@@ -63,7 +63,7 @@ def test_what_a_strategy_returns_must_be_edits(kind: type, returned: Any, what: 
 
 def test_a_strategy_that_clears_cannot_fold():
     own = SimpleNamespace(name="own", step=lambda view: [Fold((1,), "own", 5)])
-    with pytest.raises(SettingsError, match=r"step of the strategy own gave Fold\("):
+    with pytest.raises(SettingsError, match=r"step of the strategy own returned Fold\("):
         AgenticConversationPruner(ARGS).prune(MESSAGES, own)
 
 
