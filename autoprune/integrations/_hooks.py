@@ -60,9 +60,8 @@ class RequestPruner:
     """
 
     def __init__(self, pruning: Pruning, strategy: str | Strategy | None) -> None:
-        """Store the arguments. The strategy is looked up at the first prune."""
-        self._pruner = _find_pruner(pruning)
-        self._strategy = strategy
+        """Find the pruner. Raises SettingsError for a strategy that it does not have."""
+        self._pruner = _find_pruner(pruning, strategy)
         self._past = Recent(MOST_CONVERSATIONS, lambda head: RequestSettings())
 
     def prune(self, body: Mapping[str, Any], path: str, headers: Mapping[str, str] | None = None) -> PrunedRequest:
@@ -74,7 +73,7 @@ class RequestPruner:
         """
         found = place(path, body)
         past = _find_past(self._past, found.messages(body) if found else None)
-        request = prune_request(self._pruner, body, path, headers, history=past.history, strategy=self._strategy)
+        request = prune_request(self._pruner, body, path, headers, history=past.history)
         past.history = request.history
         if request.note:
             logger.warning("{}", request.note)
@@ -96,10 +95,10 @@ def _find_past(known: Recent[RequestSettings], messages: object) -> RequestSetti
         return RequestSettings()
 
 
-def _find_pruner(pruning: Pruning) -> AnyPruner:
-    """The given pruner, or a new one for settings or a safe zone; `cache_aware` if neither names a strategy."""
+def _find_pruner(pruning: Pruning, strategy: str | Strategy | None) -> AnyPruner:
+    """The given pruner, or a new one for settings or a safe zone, with the strategy to use."""
     pruner = pruning if isinstance(pruning, AnyPruner) else AgenticConversationPruner(pruning)
-    return pruner.with_recommended_strategy()
+    return pruner.with_strategy(strategy)
 
 
 def thinking_settings(
@@ -139,12 +138,11 @@ class FrameworkPruner:
     """
 
     def __init__(self, written_in: FrameworkFormat, pruning: Pruning, strategy: str | Strategy | None) -> None:
-        """Store the arguments. Settings are checked at the first prune."""
+        """Find the pruner. Raises SettingsError for a strategy that it does not have."""
         # A copy, since the caller may use the pruner elsewhere, without this format.
-        pruner = copy(_find_pruner(pruning))
+        pruner = copy(_find_pruner(pruning, strategy))
         pruner.formats = (written_in, *pruner.formats)
         self._pruner = pruner
-        self._strategy = strategy
         self._written_in = written_in
         self._past = Recent(MOST_CONVERSATIONS, lambda head: RequestSettings())
 
@@ -152,13 +150,13 @@ class FrameworkPruner:
         """Prune messages that are sent to a `model`; the texts in `beside` are the system prompt and the tools."""
         stripped = self._strip(messages)
         pruner, options = self._pruner_for(stripped, model, beside)
-        return self._restore(pruner.prune(stripped, self._strategy, **options), stripped, messages)
+        return self._restore(pruner.prune(stripped, **options), stripped, messages)
 
     async def aprune(self, messages: list[Any], model: str | None = None, beside: Sequence[str] = ()) -> Result:
         """Prune like `prune`, and await an asynchronous summarizer."""
         stripped = self._strip(messages)
         pruner, options = self._pruner_for(stripped, model, beside)
-        result = await pruner.aprune(stripped, self._strategy, **options)
+        result = await pruner.aprune(stripped, **options)
         return self._restore(result, stripped, messages)
 
     def _strip(self, messages: list[Any]) -> list[Any]:
@@ -177,7 +175,7 @@ class FrameworkPruner:
         self, messages: list[Any], model: str | None, beside: Sequence[str]
     ) -> tuple[AnyPruner, Mapping[str, Any]]:
         """The pruner for a request, with its model and the tokens beside its messages, and the options of its prune."""
-        pruner = self._pruner.fill_in(model=model).with_usual_zone(self._strategy)
+        pruner = self._pruner.fill_in(model=model).with_usual_zone()
         pruner = pruner.fill_in(overhead_tokens=sum(map(pruner.count_text, beside)))
         if isinstance(pruner, ConversationPruner):
             return pruner, {}

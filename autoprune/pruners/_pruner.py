@@ -260,11 +260,13 @@ class Pruner(Configured):
         weighs_prices = callable(getattr(chosen, "for_prices", None))
         return self.fill_in(safe_zone=usual_zone(model, window)) if weighs_prices and window else self
 
-    def with_recommended_strategy(self) -> Self:
-        """Return a copy whose default strategy is `cache_aware`, with the same caches.
+    def with_strategy(self, strategy: Any = None) -> Self:
+        """Return a copy whose default is `strategy`, which is looked up now. Both share their caches.
 
-        Return the pruner itself if its constructor got a strategy, or if it folds messages.
+        If it is None: `cache_aware`; the pruner itself if its constructor got a strategy, or if it folds messages.
         """
+        if strategy is not None:
+            return self._with(default=self._choose_strategy(strategy)[0], _has_strategy=True)
         recommended = self.strategies.get(RECOMMENDED)
         return self if self._has_strategy or recommended is None else self._with(default=recommended)
 

@@ -80,5 +80,5 @@ def prune(
     and reads only the new messages. You also need one for callbacks, your own formats or token counter, and `recall`.
     """
     pruner = AgenticConversationPruner(args, strategy=strategy, model=model, archive=archive)
-    pruner = pruner.with_recommended_strategy().with_usual_zone()
+    pruner = pruner.with_strategy().with_usual_zone()
     return pruner.prune(messages, calibration=calibration, validate=validate, pauses=pauses)

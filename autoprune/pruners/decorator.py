@@ -27,16 +27,16 @@ class Prunes(Protocol):
 
 
 def prune_history(
+    args: Args = None,
     *,
     pruner: Prunes | None = None,
-    args: Args = None,
     strategy: str | Strategy | None = None,
     field: str = "messages",
     before_prune: BeforePrune | None = None,
     on_pruned: OnPruned | None = None,
     persist: bool = False,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Give a function pruned messages: `@prune_history(args=PruneArgs("50k"))` above a node, a method or a coroutine.
+    """Give a function pruned messages: `@prune_history("50k")` above a node, a method or a coroutine.
 
     The messages are the argument named `field`; else the first argument (after `self`), which is a list of messages or
     a state that holds them: a dict, a dataclass, a named tuple, a pydantic model or a plain object with that key or
@@ -57,6 +57,8 @@ def prune_history(
     Raises SettingsError at once for a generator or an object that is not a function; at a call, for missing messages,
     and if the next request needs more parameters but there is no `on_pruned`. Errors of the pruner are not caught.
     """
+    if inspect.isroutine(args):
+        raise SettingsError(f"{args.__name__} is decorated without settings: write @prune_history()")
     get_pruner = cache(lambda: _pruner(args, strategy) if pruner is None else pruner)
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
@@ -174,7 +176,7 @@ class _Call:
 def _pruner(args: Args, strategy: object) -> Any:
     if folds(strategy) or (isinstance(strategy, str) and names_folding(strategy)):
         return ConversationPruner(args)
-    return AgenticConversationPruner(args).with_recommended_strategy().with_usual_zone(strategy)
+    return AgenticConversationPruner(args).with_strategy().with_usual_zone(strategy)
 
 
 def _with_pruned(call: _Call, result: Result[Any], callbacks: Callbacks) -> _Call:

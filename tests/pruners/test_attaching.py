@@ -301,8 +301,13 @@ def test_an_object_that_cannot_be_decorated_is_rejected_at_once(function: Any, s
         prune_history(args=ARGS)(function)
 
 
+def test_a_decorator_without_parentheses_is_an_error_at_once():
+    with pytest.raises(SettingsError, match=r"generator is decorated without settings: write @prune_history\(\)"):
+        prune_history(generator)  # type: ignore[arg-type]
+
+
 def test_errors_of_the_function_and_the_pruner_are_raised():
-    @prune_history(args=PruneArgs("abc"))
+    @prune_history(PruneArgs("abc"))
     def wrong(messages):
         raise AssertionError("called")
 

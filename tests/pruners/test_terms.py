@@ -177,8 +177,8 @@ def test_an_unknown_strategy_is_an_error_that_names_the_near_one(kind: type, nam
         lambda: asyncio.run(pruner.aprune_conversations(MESSAGES, strategy=name)),
         lambda: prune_request(pruner, {"messages": MESSAGES}, "/v1/chat/completions", strategy=name),
         lambda: prune_history(pruner=pruner, strategy=name)(len)(MESSAGES),
-        lambda: RequestPruner(pruner, name).prune({"messages": MESSAGES}, "/v1/chat/completions"),
-        lambda: FrameworkPruner(MINE, pruner, name).prune(MESSAGES),
+        lambda: RequestPruner(pruner, name),
+        lambda: FrameworkPruner(MINE, pruner, name),
     ]
     rest = f"{near}; `autoprune strategies` lists all" if near else f"; there are {', '.join(pruner.strategies)}"
     said = f"there is no strategy {name!r}{rest}"
