@@ -88,15 +88,15 @@ CLAUDE_WINDOW, CLAUDE_PERCENT = "CLAUDE_CODE_AUTO_COMPACT_WINDOW", "CLAUDE_AUTOC
 CLAUDE_OFF = re.compile(r'(?<!\\)"autoCompactEnabled"\s*:\s*false')
 CLAUDE_LEAST = 100_000  # tokens: a smaller window in its settings counts as this
 CLAUDE_SHORT = 200_000  # the window without that of a million tokens
-# Codex 0.169.0: `ModelInfo::auto_compact_token_limit`, the list of models that it comes with, and the windows that it
+# Codex 0.171.0: `ModelInfo::auto_compact_token_limit`, the list of models that it comes with, and the windows that it
 # logs. A model that it does not know gets the usual window, and no setting makes a window larger than its largest.
 # Recorded sessions of 0.118 to 0.142 were compacted at 188k to 241k of 272k: those versions add an estimate of the
 # model's earlier reasoning. (The window of gpt-5.3-codex-spark is that of ChatGPT's list, in recorded sessions.)
-CODEX_USUAL, CODEX_LARGE = 272_000, 872_000
+CODEX_USUAL, CODEX_WIDE, CODEX_LARGE = 272_000, 500_000, 872_000
 CODEX_RED, CODEX_SPARK = {"gpt-daybreak-red": 372_000}, {"gpt-5.3-codex-spark": 128_000}
 CODEX = CompactionRule(
     share=0.9,
-    windows={"gpt-6.1-terra": 500_000, **CODEX_RED, **CODEX_SPARK, "": CODEX_USUAL},
+    windows={"gpt-6.2-sol": CODEX_WIDE, "gpt-6.1": CODEX_WIDE, **CODEX_RED, **CODEX_SPARK, "": CODEX_USUAL},
     largest={**CODEX_RED, **dict.fromkeys(("gpt-6", "gpt-5.6", "gpt-daybreak"), CODEX_LARGE), "": CODEX_USUAL},
 )
 # Gemini CLI 0.61.0, `chatCompressionService.ts` and `tokenLimits.ts`. It cuts only before words of the user, so a
@@ -240,7 +240,7 @@ def rule_of(client_name: str, user: User) -> CompactionRule:
 # Requests, by which alone the proxy knows a client
 
 
-# The beginnings of User-Agent headers: claude-cli/2.1.332, codex_exec/0.169.0, GeminiCLI/0.61.0, opencode/1.18.33,
+# The beginnings of User-Agent headers: claude-cli/2.1.332, codex_exec/0.171.0, GeminiCLI/0.61.0, opencode/1.18.33,
 # QwenCode/0.15.10, pi-coding-agent.
 AGENTS = {
     "claude-cli": CLAUDE,
