@@ -3,9 +3,10 @@
     python benchmarks/compactions.py ~/.claude/projects ~/.codex/sessions [--share 0.9]
 
 The stretch before each compaction is replayed with a limit at a share of its longest prompt, where the agent compacted.
-A compaction would not have happened if every pruned prompt is shorter than that. The bill includes results fetched
-again, but not what the compactions cost (`autoprune replay` says that). Compactions that the user asked for, and those
-after fewer than 20 requests, are left out.
+A compaction would not have happened if every pruned prompt is shorter than that. The bill is that of this stretch with
+results fetched again, as a share of its cost by the record. Afterwards the replay goes on with the recorded answers of
+the next stretch, to its end: their cost is a share of what they and the summary cost by the record. Compactions that
+the user asked for, and those after fewer than 20 requests, are left out.
 """
 
 import argparse
@@ -16,7 +17,7 @@ from functools import partial
 from statistics import median
 
 from autoprune.apps.replay import Figures, ReplayArgs
-from autoprune.apps.replay.compaction_costs import Compaction, replay_stretch, with_stretches
+from autoprune.apps.replay.compaction_costs import Around, Compaction, Later, replay_stretch, with_stretches
 from autoprune.apps.replay.episode import Episode, episode
 from autoprune.apps.replay.episode_figures import OWN, figures
 from autoprune.apps.replay.rows import MAIN
@@ -33,13 +34,17 @@ STRATEGIES = (RUN_STRATEGY, "cache_aware", "low_water", f"{RUN_STRATEGY} without
 
 @dataclass(frozen=True)
 class Replayed:
-    """The stretch before a compaction under a strategy. `left` is the share of the last prompt that is left."""
+    """The stretch before a compaction under a strategy. `left` is the share of the last prompt that is left.
+
+    `later` are the requests after it if it was prevented by a limit.
+    """
 
     compaction: Compaction
     strategy: str
     is_prevented: bool
     left: float
     figures: Figures
+    later: Later | None
 
 
 def replay_file(path: str, share: float) -> list[Replayed]:
@@ -55,20 +60,17 @@ def replay_file(path: str, share: float) -> list[Replayed]:
     except (AutopruneError, OSError) as error:
         print(f"left out: {error}")
         return []
-    return [
-        replay_one(known, found, strategy, share)
-        for known, found in pairs
-        if found.can_judge
-        for strategy in STRATEGIES
-    ]
+    return [replay_one(each, strategy, share) for each in pairs if each.compaction.can_judge for strategy in STRATEGIES]
 
 
-def replay_one(known: Episode, found: Compaction, strategy: str, share: float) -> Replayed:
+def replay_one(around: Around, strategy: str, share: float) -> Replayed:
     """Replay one stretch under a strategy."""
-    name, _, without = strategy.partition(" without")
-    run = replay_stretch(known, name, None if without else round(found.prompt * share / SHARE))
-    left = run.prompts[-1].tokens / found.prompt
-    return Replayed(found, strategy, found.is_prevented_by(run), left, figures(run, name, (OWN,), style=FULL))
+    found, (name, _, without) = around.compaction, strategy.partition(" without")
+    limit = None if without else round(found.prompt * share / SHARE)
+    run = replay_stretch(around.before, name, limit)
+    left, is_prevented = run.prompts[-1].tokens / found.prompt, found.is_prevented_by(run)
+    later = around.later(replay_stretch(around.joined, name, limit)) if limit and is_prevented else None
+    return Replayed(found, strategy, is_prevented, left, figures(run, name, (OWN,), style=FULL), later)
 
 
 def row(strategy: str, known: Sequence[Replayed]) -> tuple[str, ...]:
@@ -82,7 +84,10 @@ def row(strategy: str, known: Sequence[Replayed]) -> tuple[str, ...]:
         kept.append(f"{100 * sum(each.kept for each in counts) / (sum(each.needed for each in counts) or 1):.1f}")
     prevented = f"{sum(each.is_prevented for each in known)} of {len(known)}"
     left = f"{median(each.left for each in known):.0%}"
-    return strategy, prevented, left, f"{pruned / unpruned:.3f}", " / ".join(kept)
+    later = [each.later for each in known if each.later]
+    before, after = sum(each.recorded for each in later), sum(each.replayed for each in later)
+    afterwards = f"{after / before:.3f}" if before else "–"
+    return strategy, prevented, left, f"{pruned / unpruned:.3f}", afterwards, " / ".join(kept)
 
 
 def main() -> None:
@@ -102,8 +107,8 @@ def main() -> None:
     for agent in [*agents, ""] if len(agents) > 1 else [""]:
         known = [each for each in found.values() if agent in ("", each.compaction.agent)]
         print(f"\n{agent or 'all'}")
-        print(f"| strategy | would not have happened | prompt left | bill | {' / '.join(MAIN)} kept, % |")
-        print("|---|---|---|---|---|")
+        print(f"| strategy | would not have happened | prompt left | bill | afterwards | {' / '.join(MAIN)} kept, % |")
+        print("|---|---|---|---|---|---|")
         for strategy in STRATEGIES:
             print(f"| {' | '.join(row(strategy, [each for each in known if each.strategy == strategy]))} |")
 

@@ -68,6 +68,11 @@ def test_the_safe_zone_stays_below_the_point_of_compaction(settings: Settings, c
     assert zone(Work(settings), client) == expected
 
 
+def test_the_user_may_let_the_client_compact(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("AUTOPRUNE_COMPACT_AT", "10m")
+    assert zone(Work(Settings())) == 180_000
+
+
 @pytest.mark.parametrize(
     ("model", "prompt", "expected"),
     [

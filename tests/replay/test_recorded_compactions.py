@@ -7,7 +7,7 @@ import pytest
 from recorded_sessions import LINES
 
 from autoprune.apps.replay import ReplayArgs, replay_session
-from autoprune.apps.replay.compaction_costs import Compaction, CompactionSum, sum_compactions
+from autoprune.apps.replay.compaction_costs import Compaction, CompactionSum, Later, sum_compactions
 from autoprune.apps.replay.episode_figures import OWN
 from autoprune.apps.replay.page import page
 from autoprune.strategies.catalog import RUN_STRATEGY
@@ -77,19 +77,33 @@ def test_pruning_prevents_a_compaction_if_each_prompt_stays_below_it():
     assert unpruned.is_prevented is None
 
 
-def test_the_growth_after_it_says_when_it_would_have_been_due_again():
-    (found,) = found_in(log(24, 60))
-    assert found.again_after is not None
-    # From request 1 on, prompts grow by 1,000 tokens each, and the first one has 7,000.
-    left = LAST - (FIRST + GROWTH * found.again_after - (COLD + SHARED))
-    assert 0 < left < LAST
+def test_the_requests_after_it_cost_more_without_it_until_they_are_pruned_again():
     (few,) = found_in(log(24, 3))
-    assert (few.is_prevented, few.again_after) == (True, None)
-    total = sum_compactions([found])
-    assert (total.again, total.again_after) == (1, found.again_after)
-    assert (
-        f"1 of those 1 would have been due again, after {found.again_after} more requests (median," in total.due_again
-    )
+    assert few.later is not None
+    summary = few.tokens - COLD * (1.25 - 0.1)
+    fresh, cached = (COLD, GROWTH, GROWTH), (SHARED, FIRST, FIRST + GROWTH)
+    by_hand = sum(1.25 * new + 0.1 * old + 5 * 50 for new, old in zip(fresh, cached, strict=True))
+    assert few.later.requests == 3
+    assert few.later.recorded == pytest.approx((summary + by_hand) * 3 / 1_000_000)
+    assert few.later.replayed > few.later.recorded
+    (many,) = found_in(log(24, 120))
+    assert many.later is not None
+    assert many.later.replayed < many.later.recorded
+
+
+def test_a_compaction_is_only_postponed_if_a_later_prompt_must_be_as_large():
+    data = log(24, 3)
+    (found,) = found_in(data)
+    assert found.later is not None
+    assert not found.later.is_postponed
+    lines = [json.loads(line) for line in data.splitlines()]
+    *_, before, answer, _ = lines
+    before["message"]["content"][0]["content"] = "\n".join(f"value_{at} = compute({at})" for at in range(5_000))
+    answer["message"]["usage"]["cache_creation_input_tokens"] = 50_000
+    (found,) = found_in("".join(json.dumps(line) + "\n" for line in lines).encode())
+    assert found.is_prevented
+    assert found.later is not None
+    assert found.later.is_postponed
 
 
 def test_the_paths_of_fifteen_requests_are_compared_with_those_before():
@@ -187,6 +201,21 @@ def test_the_sentence_says_what_they_cost_and_how_many_would_not_have_happened()
     )
 
 
+def test_what_the_requests_after_prevented_ones_cost_is_said():
+    one = compaction(later=Later(50, 4.0, 4.2))
+    assert sum_compactions([one, compaction(is_prevented=None)]).afterwards == (
+        "The 50 requests after it cost $4.00, the summary included; without compaction their longer prompts would have "
+        "cost $4.20."
+    )
+    two = compaction(later=Later(1_000, 90.0, 80.0, is_postponed=True))
+    assert sum_compactions([one, two]).afterwards == (
+        "The 1,050 requests after them cost $94.00, summaries included; without compaction their longer prompts would "
+        "have cost $84.20. 1 of the compactions would only have come later."
+    )
+    unpriced = compaction(dollars=None, later=Later(50, 0.0, 0.0))
+    assert sum_compactions([unpriced]).afterwards == sum_compactions([compaction()]).afterwards == ""
+
+
 def test_they_are_summed_up_by_agent():
     found = sum_compactions([compaction(), compaction("pi"), compaction(by_user=True, is_prevented=None)])
     codex = CompactionSum(1, 1, 1, 1, 80_000.0, 0.25, 0, 4, 1)
@@ -198,6 +227,7 @@ def test_they_are_summed_up_by_agent():
 def test_the_page_says_it():
     text = page([replay_session("a.jsonl", log(24, 3), ARGS)], [], prices=str(OWN), command="", advice="")
     assert "Your 1 compaction cost about $0.03; with <code>autoprune run</code> it would not have happened." in text
+    assert "The 3 requests after it cost $0.04, the summary included; without compaction" in text
     assert '<span class="size">24 of 27</span>' in text
     assert text.count('class="compared compactions"') == 1
     assert 'aria-label="Prompts before 1 compaction, up to 26,000 tokens"' in text

@@ -410,7 +410,8 @@ def compactions_text(found: CompactionSum, run: str) -> RenderableType:
     return Group(
         Text(found.in_words(f"`{run}`"), style="bold"),
         *(Text(line) for line in lines if len(lines) > 1),
-        Text(f"{found.basis} {found.due_again}".rstrip(), style="dim"),
+        Text(found.afterwards),
+        Text(found.basis, style="dim"),
         "",
     )
 

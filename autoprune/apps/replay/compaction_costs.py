@@ -9,19 +9,24 @@ Every stretch of a conversation but its last ended in a compaction. By the recor
 What was read again afterwards is counted in paths, not in money. To tell whether pruning would have prevented a
 compaction, the stretch before it is replayed with `compact_at` at its longest prompt: the agent would not have
 compacted if every pruned prompt is shorter. A compaction that the user asked for is counted apart.
+
+Without a compaction the prompts after it are longer. So the replay goes on with the recorded answers of the next
+stretch, and what these requests cost then is compared with what they and the summary cost by the record. A result that
+the agent read again only because of the compaction counts in both.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
-from statistics import median
 
-from autoprune.apps.replay.episode import LEAST_REQUESTS, Episode
+from autoprune.apps.replay.episode import LEAST_REQUESTS, Episode, join, pause_between
+from autoprune.apps.replay.episode_figures import OWN, cost_from, prompt_costs
 from autoprune.apps.replay.play import Run, play
 from autoprune.apps.replay.policies import Policy
 from autoprune.apps.sessions import Recording, dump
 from autoprune.conversation.transcript import Entry
-from autoprune.economics import Prices
+from autoprune.economics import Prices, count_noun
 from autoprune.facts.actions import shell_files
 from autoprune.facts.calls import command, paths
 from autoprune.tokens import exact
@@ -35,15 +40,29 @@ SMALL, SMALL_SHARE = 100_000, 0.4  # tokens, and of the window: half of where ag
 
 
 @dataclass(frozen=True)
+class Later:
+    """The requests after a compaction that would not have happened.
+
+    `recorded` is the cost of the summary and of these requests in dollars, and `replayed` what the requests would have
+    cost without the compaction, with re-reads; both are 0 if a price is not known. `is_postponed` tells whether a later
+    prompt reaches the size of the compaction all the same.
+    """
+
+    requests: int
+    recorded: float
+    replayed: float
+    is_postponed: bool = False
+
+
+@dataclass(frozen=True)
 class Compaction:
     """A recorded compaction. `prompt` is the longest of the `requests` before it, in the provider's tokens.
 
     `tokens` is its cost in input tokens, and `dollars` in dollars, None if the price of the model is not known. `paths`
     are those that the agent touched in the 15 requests after it, of which `known_paths` had been in its prompt before.
     `is_prevented` is None if that was not replayed: if there were fewer than 20 requests, or the user asked for it.
-    `again_after` estimates after how many more requests a prevented one would have been due, if nothing more was
-    cleared; None if not within those recorded. `unpruned` and `pruned` are the prompts before it, thinned out.
-    `time` is that of the last answer before it.
+    `later` are the requests after a prevented one, and what became of them. `unpruned` and `pruned` are the prompts
+    before it, thinned out. `time` is that of the last answer before it.
     """
 
     agent: str
@@ -55,7 +74,7 @@ class Compaction:
     known_paths: int
     by_user: bool = False
     is_prevented: bool | None = None
-    again_after: int | None = None
+    later: "Later | None" = None
     unpruned: tuple[int, ...] = field(default=(), repr=False)
     pruned: tuple[int, ...] = field(default=(), repr=False)
     time: float | None = None
@@ -71,57 +90,80 @@ class Compaction:
         return self.requests >= LEAST_REQUESTS and not self.by_user
 
     def is_prevented_by(self, run: Run) -> bool:
-        """Whether no prompt of a replay reaches the size of the recorded one."""
-        return max(each.tokens for each in run.prompts) < self.prompt
+        """Whether no prompt before it in a replay reaches the size of the recorded one."""
+        return max(each.tokens for each in run.prompts[: self.requests]) < self.prompt
 
 
 def compactions(
     stretches: Sequence[Recording], read: Callable[[Recording], Episode], strategy: str | None = None
 ) -> Iterator[Compaction]:
-    """Find the compactions of a conversation. With a `strategy`, replay the stretches before them."""
-    for (known, found), (_, after) in zip(with_stretches(stretches, read), _around(stretches), strict=True):
+    """Find the compactions of a conversation. With a `strategy`, replay the stretches around them."""
+    for each in with_stretches(stretches, read):
+        found = each.compaction
         if strategy and found.can_judge:
-            run = replay_stretch(known, strategy, found.prompt)
-            again = _requests_until(found.prompt, run.prompts[-1].tokens, after)
+            run = replay_stretch(each.joined, strategy, found.prompt)
             is_prevented = found.is_prevented_by(run)
             yield replace(
                 found,
                 is_prevented=is_prevented,
-                again_after=again if is_prevented else None,
-                pruned=_curve([each.tokens for each in run.prompts]),
+                later=each.later(run) if is_prevented else None,
+                pruned=_curve([prompt.tokens for prompt in run.prompts[: found.requests]]),
             )
         else:
             yield found
 
 
-def with_stretches(
-    stretches: Sequence[Recording], read: Callable[[Recording], Episode]
-) -> Iterator[tuple[Episode, Compaction]]:
-    """Yield each compaction of a conversation with the stretch before it."""
-    for before, after in _around(stretches):
-        known = read(before)
-        yield known, _compaction(known, before, after)
+@dataclass(frozen=True)
+class Around:
+    """A compaction, the stretch `before` it, and the one `after` it if that has a request.
+
+    `pause` are the seconds between the two, and `summary` is the cost of the summary in dollars, 0 if not known.
+    """
+
+    compaction: Compaction
+    before: Episode
+    after: Episode | None
+    pause: float
+    summary: float
+
+    @cached_property
+    def joined(self) -> Episode:
+        """Both stretches, as if the compaction between them had not happened."""
+        return join(self.before, self.after, self.pause) if self.after else self.before
+
+    def later(self, run: Run) -> Later | None:
+        """Compare the requests after the compaction with those in a run of the joined stretches."""
+        if self.after is None:
+            return None
+        first, size = self.compaction.requests, self.compaction.prompt
+        shared = [self.after.billings[0].read, *map(min, pairwise(self.after.unpruned))]
+        prompts = [(each.tokens, each.held) for each in run.prompts[:first]]
+        prompts += zip(self.after.unpruned, shared, strict=True)
+        price = (self.summary and run.episode.prices.input_price) or 0.0
+        return Later(
+            requests=len(shared),
+            recorded=self.summary + price * sum([*prompt_costs(run.episode, prompts, OWN)][first:]),
+            replayed=price * cost_from(run, first),
+            is_postponed=any(each.tokens >= size for each in run.prompts[first:]),
+        )
+
+
+def with_stretches(stretches: Sequence[Recording], read: Callable[[Recording], Episode]) -> Iterator[Around]:
+    """Yield each compaction of a conversation with the stretches around it."""
+    # Several without a request in between are one.
+    parts = [*(each for each in stretches[:-1] if each.requests), *stretches[-1:]]
+    episodes = [read(each) if each.requests else None for each in parts]
+    for (before, after), (known, following) in zip(pairwise(parts), pairwise(episodes), strict=True):
+        assert known is not None
+        pause = pause_between(before.requests[-1], after.requests[0]) if after.requests else 0.0
+        found, summary = _compaction(known, before, after)
+        yield Around(found, known, following, pause, summary)
 
 
 def _curve(prompts: Sequence[int]) -> tuple[int, ...]:
     """Thin out prompts for a chart, to the largest of each few in a row."""
     step = -(-len(prompts) // POINTS)
     return tuple(max(prompts[at : at + step]) for at in range(0, len(prompts), step))
-
-
-def _around(stretches: Sequence[Recording]) -> Iterator[tuple[Recording, Recording]]:
-    """Yield the stretches before and after each compaction. Several without a request in between are one."""
-    return pairwise([*(each for each in stretches[:-1] if each.requests), *stretches[-1:]])
-
-
-def _requests_until(size: int, left: int, after: Recording) -> int | None:
-    """Estimate after how many requests a pruned prompt would reach a size, by the recorded growth after a compaction.
-
-    None if that does not happen in the recorded requests.
-    """
-    prompts = {at: each.usage.prompt for at, each in enumerate(after.requests) if each.usage}
-    first = next(iter(prompts.values()), 0)
-    return next((at for at, prompt in prompts.items() if left + prompt - first >= size), None)
 
 
 def replay_stretch(known: Episode, strategy: str, compact_at: int | None) -> Run:
@@ -131,13 +173,15 @@ def replay_stretch(known: Episode, strategy: str, compact_at: int | None) -> Run
     return play(limited, new_pruner, chosen, count=exact())
 
 
-def _compaction(known: Episode, before: Recording, after: Recording) -> Compaction:
+def _compaction(known: Episode, before: Recording, after: Recording) -> tuple[Compaction, float]:
+    """Return the compaction between two stretches, and the cost of its summary in dollars, 0 if not known."""
     at, prompt = known.billings[-1].prices, max(known.unpruned)
-    tokens = _summary_cost(known, before, after, at) + _cold_cost(known, after, at)
+    summary = _summary_cost(known, before, after, at)
+    tokens = summary + _cold_cost(known, after, at)
     seen = {path for entry in known.transcript.entries for path in _paths(entry)}
     touched = {path for entry in _entries_after(after) for path in _paths(entry)}
     is_small = prompt < min(SMALL, SMALL_SHARE * known.window * known.ratio)
-    return Compaction(
+    found = Compaction(
         agent=before.agent or "",
         requests=len(before.requests),
         prompt=prompt,
@@ -149,6 +193,7 @@ def _compaction(known: Episode, before: Recording, after: Recording) -> Compacti
         by_user=after.trigger == "manual" or (not after.trigger and is_small),
         time=before.requests[-1].time,
     )
+    return found, summary * (at.input_price or 0.0)
 
 
 def _summary_cost(known: Episode, before: Recording, after: Recording, at: Prices) -> float:
@@ -196,8 +241,8 @@ class CompactionSum:
     """The compactions of some sessions, also by agent.
 
     `by_user` counts those that the user asked for; all other figures are without them. `judged` are those whose stretch
-    was replayed. `dollars` is the cost of those with a known price, and `unpriced` counts the others. `again` counts
-    prevented ones that would have been due again, and `again_after` is the median of their `again_after`.
+    was replayed. `dollars` is the cost of those with a known price, and `unpriced` counts the others. `later` sums up
+    the requests after prevented ones whose cost is known, and `postponed` counts those that would only come later.
     """
 
     count: int
@@ -209,8 +254,8 @@ class CompactionSum:
     unpriced: int
     paths: int
     known_paths: int
-    again: int = 0
-    again_after: float = 0.0
+    later: Later = Later(0, 0.0, 0.0)
+    postponed: int = 0
     agents: Mapping[str, "CompactionSum"] = field(default_factory=dict)
 
     def in_words(self, run: str, whose: str = "Your") -> str:
@@ -247,13 +292,16 @@ class CompactionSum:
         )
 
     @property
-    def due_again(self) -> str:
-        """The time until prevented compactions would have been due again, as text; "" if none would."""
-        if not self.again:
+    def afterwards(self) -> str:
+        """The cost of the requests after prevented ones, with and without them, as text; "" if it is not known."""
+        if not self.later.requests:
             return ""
+        are_many = self.prevented != 1
+        due = f" {self.postponed:,} of the compactions would only have come later." * bool(self.postponed)
         return (
-            f"Without clearing any more, {self.again:,} of those {self.prevented:,} would have been due again, after "
-            f"{self.again_after:.0f} more requests (median, by the recorded growth after them)."
+            f"The {count_noun(self.later.requests, 'request')} after {'them' if are_many else 'it'} cost "
+            f"${self.later.recorded:,.2f}, {'summaries' if are_many else 'the summary'} included; without compaction "
+            f"their longer prompts would have cost ${self.later.replayed:,.2f}.{due}"
         )
 
 
@@ -268,7 +316,8 @@ def sum_compactions(found: Iterable[Compaction]) -> CompactionSum:
 
 def _sum(group: Sequence[Compaction]) -> CompactionSum:
     own = [each for each in group if not each.by_user]
-    again = [each.again_after for each in own if each.again_after is not None]
+    later = [each.later for each in own if each.later]
+    priced = [each for each in later if each.replayed]
     return CompactionSum(
         count=len(own),
         judged=sum(each.is_prevented is not None for each in own),
@@ -279,6 +328,10 @@ def _sum(group: Sequence[Compaction]) -> CompactionSum:
         unpriced=sum(each.dollars is None for each in own),
         paths=sum(each.paths for each in own),
         known_paths=sum(each.known_paths for each in own),
-        again=len(again),
-        again_after=median(again) if again else 0.0,
+        later=Later(
+            sum(each.requests for each in priced),
+            sum(each.recorded for each in priced),
+            sum(each.replayed for each in priced),
+        ),
+        postponed=sum(each.is_postponed for each in later),
     )

@@ -97,7 +97,7 @@ def observed_life(requests: Sequence[Request]) -> float:
     for before, now in pairwise(requests):
         hit, _ = _hit(now.usage, before.usage)
         if hit is not None and hit >= WARM and before.usage and before.usage.prompt:
-            warm.append(_pause(before, now))
+            warm.append(pause_between(before, now))
     return max(warm)
 
 
@@ -334,7 +334,9 @@ def episode(
     """
     messages: list[Any] = list(recording.messages)
     transcript = parse(messages, new_parser(count), 0)
-    pauses = {now.message: seconds for before, now in pairwise(recording.requests) if (seconds := _pause(before, now))}
+    pauses = {
+        now.message: seconds for before, now in pairwise(recording.requests) if (seconds := pause_between(before, now))
+    }
     requests = tuple(each.message for each in recording.requests)
     named = next((each.model for each in recording.requests if each.model), model)
     sizes = fit_sizes(recording, transcript, named)
@@ -355,6 +357,37 @@ def episode(
         title=title,
         window=round(_window(named) / sizes.text),
         project=project_of(recording.folder),
+    )
+
+
+def join(before: Episode, after: Episode, pause: float) -> Episode:
+    """Continue a stretch with the answers of the next one, as if the compaction between them had not happened.
+
+    What stands before the first of these answers is left out: the summary, and what the agent repeated beside it.
+    `pause` are the seconds before that answer.
+    """
+    start = after.requests[0]
+    if before.transcript.entries and before.transcript.entries[-1].speaker is Speaker.MODEL:
+        start = max(0, start - 1)  # the agent continued with words of the user
+    moved = len(before.messages) - start
+    messages = [*before.messages, *after.messages[start:]]
+    sizes = replace(
+        before.sizes,
+        messages=(*before.sizes.messages, *after.sizes.messages[start:]),
+        beside=(*before.sizes.beside, *after.sizes.beside),
+    )
+    return replace(
+        before,
+        messages=messages,
+        transcript=parse(messages, new_parser(exact()), 0),
+        requests=(*before.requests, *(at + moved for at in after.requests)),
+        sizes=sizes,
+        pauses={
+            **before.pauses,
+            after.requests[0] + moved: pause,
+            **{at + moved: each for at, each in after.pauses.items()},
+        },
+        billings=(*before.billings, replace(after.billings[0], hit=None), *after.billings[1:]),
     )
 
 
@@ -384,7 +417,7 @@ def answers_of(transcript: Transcript, requests: Sequence[int], ratio: float) ->
         yield round(ratio * sum(entry.tokens for entry in answer))
 
 
-def _pause(before: Request, now: Request) -> float:
+def pause_between(before: Request, now: Request) -> float:
     """Compute the seconds between two answers. If their times are unknown, return the recorded pause of the model."""
     if before.time is None or now.time is None:
         return now.pause or 0.0

@@ -45,7 +45,7 @@ def bill(run: Run, prices: Prices) -> Bill:
     at = tuple(_request_prices(episode, prices))
     total, unpruned, worst = 0.0, 0.0, 0.0
     grown = [(whole, min(whole, before)) for before, whole in pairwise((0, *episode.unpruned))]
-    for cost, whole in zip(request_costs(run, prices), _costs(episode, grown, prices), strict=True):
+    for cost, whole in zip(request_costs(run, prices), prompt_costs(episode, grown, prices), strict=True):
         total += cost
         unpruned += whole
         worst = max(worst, total / unpruned if unpruned else 1.0)
@@ -64,10 +64,17 @@ def bill(run: Run, prices: Prices) -> Bill:
 
 def request_costs(run: Run, prices: Prices) -> Iterator[float]:
     """Yield the cost of each request in input tokens, at the given prices or at its own, as in `bill`."""
-    return _costs(run.episode, [(prompt.tokens, prompt.held) for prompt in run.prompts], prices)
+    return prompt_costs(run.episode, [(prompt.tokens, prompt.held) for prompt in run.prompts], prices)
 
 
-def _costs(episode: Episode, prompts: Iterable[tuple[int, int]], prices: Prices) -> Iterator[float]:
+def cost_from(run: Run, first: int) -> float:
+    """Compute what the requests from number `first` on cost, with re-reads, in input tokens at the run's own prices."""
+    at = tuple(_request_prices(run.episode, OWN))
+    again = (_fetch_cost(run, request, result, *at[request]) for request, result in run.rereads if request >= first)
+    return sum([*request_costs(run, OWN)][first:]) + sum(again)
+
+
+def prompt_costs(episode: Episode, prompts: Iterable[tuple[int, int]], prices: Prices) -> Iterator[float]:
     """Yield the costs of prompts, given as their tokens and those shared with the previous prompt."""
     life = None if prices == OWN else prices.life
     at = zip(prompts, _request_prices(episode, prices), strict=True)

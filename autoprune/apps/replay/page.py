@@ -136,8 +136,9 @@ def _answer(
         yield element("p", likely.basis, class_="note")
     if (known := sum_compactions(each for session in found for each in session.compactions)).count:
         yield element("p", with_code(known.in_words(f"`{standing.run or RUN_COMMAND}`")))
-        about = filter(None, (known.basis, known.touched, known.due_again))
-        yield element("p", " ".join(about), class_="note")
+        if known.afterwards:
+            yield element("p", known.afterwards)
+        yield element("p", f"{known.basis} {known.touched}".rstrip(), class_="note")
 
 
 def _share_sentence(standing: Standing, name: str) -> str:
