@@ -83,7 +83,7 @@ def read_placeholder(result: ToolResult) -> re.Match[str] | None:
     match = PLACEHOLDER.fullmatch(split_mark(result.text)[0].strip().strip('"'))
     called = (_what(result, ""), _what(result, target(result.call)))
     known = {frame_text(result, each).strip('"') for each in called}
-    return match if match and match[2].removesuffix(FAILED) in known else None
+    return match if match and match[2].removesuffix(FAILED).strip('"') in known else None
 
 
 def without_names(result: ToolResult, known: re.Match[str]) -> str:

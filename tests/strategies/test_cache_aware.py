@@ -15,6 +15,8 @@ from autoprune.errors import SettingsError
 from autoprune.facts.outcomes import is_cleared
 from autoprune.strategies import CacheAware
 from autoprune.strategies.cache_aware import FETCHED_AGAIN
+from autoprune.wire import new_parser
+from autoprune.wire.parsing import parse
 
 WORDS = "it was a bright cold day in april and the clocks were striking thirteen\n"
 NAMED = "".join(f"def read_part_{at}(self): return self.partNumber{at}\n" for at in range(40))
@@ -122,6 +124,15 @@ def test_a_placeholder_names_the_tool_the_target_the_size_and_names_in_it():
     assert AgenticConversationPruner(HUGE).prune(result.conversation, at_once(threshold=HUGE)).conversation == (
         result.conversation
     )
+
+
+@pytest.mark.parametrize("command", ['grep -e "a b"', '"my tool" --all', "echo 'x'", '"'])
+def test_a_placeholder_is_recognized_by_its_target_with_quotation_marks(command: str):
+    given = messages(Step("run", {"command": command}, NAMED), *[SMALL] * 3)
+    pruned = AgenticConversationPruner(HUGE).prune_conversations(given, at_once(threshold=HUGE))
+    result = parse(pruned, new_parser(len), 0).results[0]
+    assert command in result.text
+    assert CacheAware().has_written(result)
 
 
 def test_out_of_reach_of_the_safe_zone_the_most_worth_results_stay_for_a_while():

@@ -34,7 +34,7 @@ WRITE = st.builds(
 )
 RUN = st.builds(
     lambda command, text, failed: Step("run", {"command": command}, f"Error: {text}" if failed else text, failed),
-    st.sampled_from(("ls -l", "grep -n 'a' *.py")),
+    st.sampled_from(("ls -l", "grep -n 'a' *.py", 'grep -e "a b"', '"my tool" --all')),
     OUTPUTS,
     st.booleans(),
 )
