@@ -12,6 +12,7 @@ from tables import each_row
 
 from autoprune import AgenticConversationPruner, SettingsError
 from autoprune.economics import CACHE_LIFE, DEFAULT, LISTS, Pauses, Prices, Tier, check_pauses, lifetime, prices
+from autoprune.settings import window_of
 
 # Prices
 
@@ -187,6 +188,25 @@ def test_a_free_model_costs_no_dollars():
 def test_a_model_that_its_vendor_does_not_list_has_the_prices_of_a_seller(name: str, dollars: float, seller: str):
     found = prices(None, name)
     assert (found.input_price, found.note) == (pytest.approx(dollars / 1e6), f"{name!r} has the prices of {seller}")
+
+
+@each_row(
+    ("name", "plain", "times"),
+    [
+        ("claude-opus-4-8-fast", "claude-opus-4-8", 2),
+        ("claude-opus-4-6-fast", "claude-opus-4-6", 6),
+        ("anthropic/claude-opus-4.8-fast", "claude-opus-4-8", 2),
+    ],
+)
+def test_a_model_in_fast_mode_costs_a_multiple_and_has_the_window_of_the_model(name: str, plain: str, times: int):
+    fast, slow = prices(None, name), prices(None, plain)
+    assert fast.input_price == pytest.approx(times * (slow.input_price or 0))
+    assert (fast.write, fast.read, fast.output) == (slow.write, slow.read, slow.output)
+    assert window_of(name) == window_of(plain)
+
+
+def test_a_model_that_is_named_fast_by_its_vendor_is_no_other_model():
+    assert (prices(None, "grok-4-fast").note, window_of("grok-4-fast")) == ("", 2_000_000)
 
 
 @each_row(

@@ -31,6 +31,7 @@ ZEROS = re.compile(r"(?<=\.\d)0\b")  # grok-4.20 came before grok-4.3
 LONGEST_VERSION = 3  # digits: a longer number is a date
 # Words of models for a single purpose, which are no measure for others.
 SPECIAL = frozenset(("audio", "cyber", "highspeed", "image", "live", "oss", "realtime", "rosalind", "search", "tts"))
+FAST = "-fast"  # the suffix of a model in fast mode, which costs a multiple
 LEAST_WORD = 3  # letters: "m" is not of the family of m2-her
 STAGES = frozenset(("preview", "latest", "exp", "experimental"))  # words that do not make another model
 
@@ -53,10 +54,11 @@ def find_model(model: str, provider: str | None = None) -> ListedModel:
     name = bare_name(model)
     with suppress(LookupError):
         vendor, info = get_snapshot().find_provider_model(name, None, provider, None)
-        return ListedModel(vendor.id, vendor.name, info)
+        if not name.endswith(FAST) or FAST in info.id:
+            return ListedModel(vendor.id, vendor.name, info)
     names = (name, model.rpartition("/")[2].lower())  # some are listed by their name at Bedrock only
     for vendor in get_snapshot().providers if provider is None else ():
-        for info in (each for each in vendor.models if each.id.lower() in names):
+        for info in (each for each in vendor.models if each.id.lower() in names or _is_fast(each.id, name)):
             return ListedModel(vendor.id, vendor.name, info, f"{model!r} has the prices of {vendor.name}")
     vendor = _vendor(name, provider)
     relative = _newest_of_family(name, vendor.models)
@@ -64,6 +66,11 @@ def find_model(model: str, provider: str | None = None) -> ListedModel:
         raise LookupError(f"no model of {vendor.name} is like {name!r}")
     note = f"{model!r} is not in the price list: taken to be like {relative.id}"
     return ListedModel(vendor.id, vendor.name, relative, note)
+
+
+def _is_fast(id: str, name: str) -> bool:
+    """Whether a gateway's id is that of a model in fast mode, which its vendor does not list."""
+    return name.endswith(FAST) and bare_name(id).replace(".", "-") == name.replace(".", "-")
 
 
 def _vendor(name: str, provider: str | None) -> Any:
@@ -89,9 +96,11 @@ def listed_window(model: str, provider: str | None = None) -> int | None:
     """The context window for prompts of a model in the list, else of the newest of its family; None if unknown."""
     if model.lower().endswith(LONG_WINDOW):
         return LONG
-    found = find_model(model, provider)
-    window = _whole_window(found, model, provider)
     name = bare_name(model)
+    found = find_model(model, provider)
+    if found.note and name.endswith(FAST):
+        return listed_window(name.removesuffix(FAST), provider)
+    window = _whole_window(found, model, provider)
     has_two_parts = found.vendor in OPENAI and name.startswith("gpt-") and version(name) >= GPT
     return window - ANSWERS_ONLY if window and window > ANSWERS_ONLY and has_two_parts else window
 

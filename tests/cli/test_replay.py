@@ -27,7 +27,7 @@ from typer.testing import CliRunner
 from autoprune.apps.cli.command_table import app
 from autoprune.apps.cli.replay import details_table, overview_table, verdict_table
 from autoprune.apps.cli.replay_cache import Cached, installed_code
-from autoprune.apps.cli.replaying import find_files, replay_all, run_line, skipped_table
+from autoprune.apps.cli.replaying import assumptions, find_files, replay_all, run_line, skipped_table
 from autoprune.apps.replay import ReplayArgs, SessionFigures, request_table
 from autoprune.apps.replay.corpus import Processes, Task, cores, details_of_files, one_by_one, replay_files
 from autoprune.apps.replay.episode_figures import OWN
@@ -223,7 +223,9 @@ def test_recorded_usage_is_priced_before_the_replay_and_the_saving_is_in_dollars
     }  # $0.24 and $0.126: above 200,000
     answers = [(f"2026-01-02T10:{minute}:00.000Z", "claude-sonnet-4-5", usage) for minute in range(10, 30)]
     write_claude_log(folder / "one.jsonl", *answers)
-    (folder / "empty.jsonl").touch()
+    (folder / "broken.jsonl").write_text("[1", encoding="utf-8")
+    asked = {"type": "user", "uuid": "u", "parentUuid": None, "message": {"role": "user", "content": "Hi."}}
+    (folder / "asked.jsonl").write_text(json.dumps(asked), encoding="utf-8")
     environ = {"HOME": str(tmp_path), "COLUMNS": "80"}
     words = " ".join(run("replay", "--jobs", "1", environ=environ).stdout.decode().split())
     assert "1 session cost $7.32 at API list prices, by the recorded usage" in words
@@ -274,6 +276,12 @@ def test_what_the_costs_lack_is_said_in_the_terminal_and_on_the_page(tmp_path: P
     notes = html.unescape(re.sub("</?code>", "`", page.read_text(encoding="utf-8").partition("<h3>Notes</h3>")[2]))
     assert [each for each in said if f"note: {each}" not in " ".join(done.stdout.split())] == []
     assert [each for each in said if f"<li>{each}</li>" not in notes] == []
+
+
+def test_only_conversations_that_recorded_a_cache_of_an_hour_are_those_of_subscribers():
+    agents, lives = {"claude-code": 2, "codex": 5}, {"1 h recorded": 2, "1 h assumed": 5}
+    notes = assumptions(replace(overview([]), agents=agents, lives=lives), ReplayArgs())
+    assert [each[:46] for each in notes if "subscription" in each] == ["2 conversations with a cache of one hour, whic"]
 
 
 def test_words_of_the_user_are_no_markup_and_an_unknown_price_is_said(tmp_path: Path):

@@ -49,6 +49,15 @@ def test_the_resumed_session_is_found_by_its_id_or_as_the_newest_of_the_folder(
     assert (resumed and resumed.stem) == found
 
 
+def test_a_session_file_that_was_copied_is_as_old_as_its_newest_line(tmp_path: Path):
+    file = session(tmp_path / "s.jsonl", hours=30)
+    os.utime(file)
+    assert round((time.time() - session_times([file])["s"]) / HOUR) == 30
+    unknown = tmp_path / "no_times.jsonl"
+    unknown.write_text('{"text": "\\"timestamp\\": \\"2026-01-02T10:00:00Z\\""}')
+    assert time.time() - session_times([unknown])["no_times"] < HOUR
+
+
 def test_the_cost_of_the_first_request_is_said_with_pruning_and_without(tmp_path: Path):
     said = describe_cost(session(tmp_path / "s.jsonl"), "cache_aware")
     match = re.fullmatch(

@@ -13,6 +13,7 @@ from autoprune.apps.replay import ReplayArgs
 from autoprune.apps.replay.episode_figures import OWN, Bill, Figures
 from autoprune.apps.replay.session import EpisodeShape, SessionFigures
 from autoprune.apps.replay.spending import outlook, read_spending, sum_spending
+from autoprune.apps.replay.titles import place_of
 
 # 3 dollars for a million input tokens, 15 for the answer; twice and 1.5 times as much above 200,000 tokens.
 MODEL = "claude-sonnet-4-5"
@@ -119,6 +120,7 @@ def test_requests_of_sub_agents_and_of_abandoned_branches_are_paid(
     path.write_text(lines(*first, *second), encoding="utf-8")
     (read,) = read_spending([str(path)], ReplayArgs())
     assert [charge.dollars for charge in read.charges] == [pytest.approx(1.5)] * 2
+    assert [charge.is_low for charge in read.charges] == [True] * 2  # no output tokens, although they have a text
 
 
 def test_requests_of_sub_agents_that_are_only_reported_are_paid_once(tmp_path: Path):
@@ -195,6 +197,16 @@ def test_a_project_with_a_short_or_ambiguous_name_is_shown_with_its_parent(tmp_p
     ]
     found = sum_spending(read_spending(files, ReplayArgs()))
     assert [each.project for each in found] == ["shop", "web/backend", "api/backend", ".worktrees/1"]
+
+
+def test_the_project_of_a_log_of_gemini_cli_is_the_folder_of_its_chats():
+    assert place_of("/home/ann/.gemini/tmp/shop/chats/session-1.json", []) == "tmp/shop"
+
+
+def test_an_answer_that_names_no_model_has_the_price_of_the_others(tmp_path: Path):
+    path = write_claude_log(tmp_path / "a.jsonl", answer(11, "", input_tokens=MILLION), answer(12, input_tokens=1))
+    (found,) = sum_spending(read_spending([path], ReplayArgs()))
+    assert (found.unpriced, found.dollars) == (0, pytest.approx(2 * 3, rel=1e-3))
 
 
 def test_a_count_that_no_window_holds_is_not_priced(tmp_path: Path):

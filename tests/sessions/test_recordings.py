@@ -107,6 +107,19 @@ def test_a_conversation_and_its_sub_agent_write_to_different_caches():
     assert of_sub.usage == Usage(prompt=53, written=50, written_5m=50)
 
 
+def test_the_model_of_an_answer_in_fast_mode_is_named_so():
+    fast = {"usage": {"input_tokens": 3, "output_tokens": 5, "speed": "fast"}}
+    standard = {"usage": {"input_tokens": 3, "output_tokens": 5, "speed": "standard"}}
+    text = lines(
+        claude(0, "1", None, "one"),
+        claude(2, "2", "1", words("A."), "m1", **fast),
+        claude(9, "3", "2", "two"),
+        claude(12, "4", "3", words("B."), "m2", **standard),
+    )
+    [(_, requests)] = stretches(text)
+    assert [each.model for each in requests] == ["claude-x-fast", "claude-x"]
+
+
 @each_row("costs, cost", [((0.25, 0.25), 0.25), ((0.25, None), 0.25), ((None, 0.25), 0.25), ((0, 0), None)])
 def test_a_response_has_the_cost_that_any_of_its_lines_states(costs: tuple[Value, Value], cost: float | None):
     spoken = [claude(2, "2", "1", words("I look."), "m1"), claude(3, "3", "2", words("I see."), "m1")]
@@ -435,6 +448,13 @@ def test_answers_of_gemini_cli_that_were_rewound_are_paid():
     [[recording]] = recordings(lines(*CHAT, THEN, {"$rewindTo": "3"}, gemini(20, "4", "user", "two"), again), "s")
     assert recording.besides == (asked(0, 15, None, **GEMINI),)
     assert [each.usage and each.usage.prompt for each in recording.requests] == [90, 95]
+
+
+def test_answers_of_gemini_cli_without_a_part_are_paid():
+    empty = {**gemini(12, "e", "gemini", ""), "content": [], "tokens": {**TOKENS, "input": 93}}
+    [[recording]] = recordings(lines(*CHAT, empty, gemini(13, "4", "user", "Go on."), THEN), "s")
+    assert [each.usage and each.usage.prompt for each in recording.besides] == [93]
+    assert [each.usage and each.usage.prompt for each in recording.requests] == [90, 90]
 
 
 # Copilot CLI

@@ -3,6 +3,7 @@
 import json
 import os
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ def session(
             said.append(("assistant", {"type": "tool_use", "id": id, "name": name, "input": given}))
             said.append(("user", {"type": "tool_result", "tool_use_id": id, "content": result}))
     path.parent.mkdir(parents=True, exist_ok=True)
+    ended = time.time() - HOUR * hours
     with path.open("w", encoding="utf-8") as file:
         for number, (role, content) in enumerate(said):
             message = {"role": role, "content": content if isinstance(content, str) else [content]}
@@ -43,7 +45,7 @@ def session(
                 "sessionId": path.stem,
                 "version": version,
             }
-            when = f"2026-01-02T08:{number // 60:02}:{number % 60:02}.000Z"
+            when = datetime.fromtimestamp(ended - len(said) + number + 1, UTC).isoformat()
             file.write(json.dumps({**line, "type": role, "timestamp": when, "message": message}) + "\n")
-    os.utime(path, (0, time.time() - HOUR * hours))
+    os.utime(path, (0, ended))
     return path

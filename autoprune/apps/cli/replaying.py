@@ -257,7 +257,7 @@ def assumptions(whole: Overview, args: ReplayArgs) -> Iterator[str]:
     if whole.unknown_heads:
         where = count_noun(whole.unknown_heads, "conversation")
         yield f"no prompt size is recorded in {where}: system prompt and tools are taken to be {UNKNOWN_HEAD:,} tokens"
-    hour = sum(count for life, count in whole.lives.items() if life.startswith("1 h"))
+    hour = whole.lives.get("1 h recorded", 0)  # what others' logs or lists say of an hour is no subscription
     if hour and "claude-code" in whole.agents:
         yield (
             f"{count_noun(hour, 'conversation')} with a cache of one hour, which Claude Code has with a subscription: "

@@ -26,6 +26,7 @@ from autoprune.apps.cli.resumed import (
     duration,
     first_costs,
     folder_of,
+    last_used,
     prune_resumed,
     read_stretches,
     session_files,
@@ -96,7 +97,7 @@ def resume_session(
     if not only_say and not (os.path.isdir(folder) and folder.isprintable()):
         raise SessionError(f"the folder of the session does not exist any more, so it cannot be resumed: {folder}")
     try:
-        data, age = file.read_bytes(), time.time() - file.stat().st_mtime
+        data, age = file.read_bytes(), time.time() - last_used(file)
     except OSError as error:
         raise SessionError(f"{file} cannot be read: {error.strerror}") from error
     try:

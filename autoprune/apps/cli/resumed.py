@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from autoprune.apps.clients import Client, User
-from autoprune.apps.sessions import Recording, decode, places, recordings
+from autoprune.apps.sessions import Recording, decode, parse_time, places, recordings
 from autoprune.conversation.archive import Archive
 from autoprune.economics import prices
 from autoprune.errors import SessionError
@@ -23,6 +23,8 @@ FOLDER = re.compile(rb'"cwd"\s*:\s*("(?:[^"\\]|\\.)*")')
 HEAD_BYTES = 100_000  # of a session file, in which its folder is looked for
 DAY, HOUR, MINUTE = 86_400, 3_600, 60  # seconds
 LEAST_SAVED = 0.01  # share of the cost of a request
+TIME = re.compile(rb'"timestamp"\s*:\s*"([^"\\]{10,40})"')
+TAIL_BYTES = 200_000  # of a session file, in which its newest time is looked for
 LARGEST = 50_000_000  # bytes of a session file that is read while the user waits for the assistant
 
 
@@ -32,12 +34,26 @@ def session_files(client: Client) -> list[Path]:
 
 
 def session_times(files: Sequence[Path]) -> dict[str, float]:
-    """Return the time of each session file's last change, by its name without a suffix."""
+    """Return the time at which each session was last used, by its file's name without a suffix."""
     found = {}
     for file in files:
         with suppress(OSError):  # removed meanwhile
-            found[file.stem] = file.stat().st_mtime
+            found[file.stem] = last_used(file)
     return found
+
+
+def last_used(file: Path) -> float:
+    """Return the time at which a session was last used: the newest one in its file, at most that of its last change.
+
+    A file that was copied or restored today is newer than its session. Raises OSError.
+    """
+    status = file.stat()
+    if time.time() - status.st_mtime > DAY:
+        return status.st_mtime  # no cache lives that long
+    with file.open("rb") as opened:
+        opened.seek(max(0, status.st_size - TAIL_BYTES))
+        times = [parse_time(each.decode("ascii", "replace")) for each in TIME.findall(opened.read())]
+    return min(max((each for each in times if each is not None), default=status.st_mtime), status.st_mtime)
 
 
 def find_resumed(client: Client, user: User, files: Sequence[Path]) -> Path | None:
@@ -121,10 +137,9 @@ def describe_cost(file: Path, strategy: str) -> str:
 def read_stretches(file: Path) -> tuple[list[Recording], float] | None:
     """Read a session's stretches, of which the last is resumed, and its age in seconds; None if that takes long."""
     with suppress(OSError, ValueError, LookupError, RecursionError):  # errors of autoprune are ValueErrors
-        status = file.stat()
-        if status.st_size <= LARGEST:
+        if file.stat().st_size <= LARGEST:
             stretches = recordings(decode(file.read_bytes(), str(file)), str(file))[-1]
-            return (stretches, time.time() - status.st_mtime) if stretches else None
+            return (stretches, time.time() - last_used(file)) if stretches else None
     return None
 
 

@@ -302,7 +302,7 @@ def _conclusion(total: Saving, first: datetime) -> str:
 
 def spending_table(sums: Sequence[ProjectSpending], sessions: Sequence[Spending]) -> RenderableType:
     """Draw the cost of sessions by agent and project, and the newest sessions. Both lists start with the newest."""
-    others = len(sessions) - sum(each.sessions for each in sums)
+    others = sum(not each.error for each in sessions) - sum(each.sessions for each in sums)
     repeated = copies(sessions)
     left = f"{count_noun(others, 'other session')} recorded no requests, or only those of another session"
     return Group(
@@ -311,7 +311,7 @@ def spending_table(sums: Sequence[ProjectSpending], sessions: Sequence[Spending]
         "",
         _projects(sums),
         "",
-        _newest([each for each in sessions if each.path not in repeated]),
+        _newest([each for each in sessions if each.charges and each.path not in repeated]),
         "",
         Text(
             "replayed: the requests of each conversation's longest stretch between compactions, if it has 20 or more",

@@ -91,19 +91,21 @@ def spending_of(task: Task) -> Spending:
 
 
 def _charges(recording: Recording, args: ReplayArgs, *, is_replayed: bool) -> Iterable[Charge]:
+    named = next((each.model for each in recording.requests if each.model), "")  # for those that name no model
     for request, life in zip(recording.requests, lives(recording.requests), strict=True):
-        is_low = request.usage is not None and _lacks_output(request.usage, recording, request)
-        yield replace(_charge(request, life, args), is_low=is_low, is_replayed=is_replayed)
+        answer = recording.messages[request.message] if request.message < len(recording.messages) else {}
+        is_low = _lacks_output(request.usage, len(compact(answer)))
+        yield replace(_charge(request, life, args, named), is_low=is_low, is_replayed=is_replayed)
     for request, life in zip(recording.besides, lives(recording.besides), strict=True):
-        yield _charge(request, life, args)
+        yield replace(_charge(request, life, args, named), is_low=_lacks_output(request.usage, request.characters or 0))
 
 
-def _charge(request: Request, life: float | None, args: ReplayArgs) -> Charge:
+def _charge(request: Request, life: float | None, args: ReplayArgs, named: str) -> Charge:
     usage = request.usage
     if usage is None:
         return Charge(None, 0, 0, request.time, None)
     identity = request.id or ((request.time, request.model, usage) if request.time else None)
-    at = listed_prices(request.model, args.model, args.cache_life if life is None else life, request.time)
+    at = listed_prices(request.model or named, args.model, args.cache_life if life is None else life, request.time)
     at = at.with_reads if usage.cached else at
     dollars = usage_dollars(usage, at, usage.output)
     flat = usage_dollars(usage, replace(at, tiers=()), usage.output)
@@ -111,10 +113,9 @@ def _charge(request: Request, life: float | None, args: ReplayArgs) -> Charge:
     return Charge(dollars, usage.prompt, usage.cached, request.time, identity, extra=extra)
 
 
-def _lacks_output(usage: Usage, recording: Recording, request: Request) -> bool:
+def _lacks_output(usage: Usage | None, characters: int) -> bool:
     """Whether the log counts fewer tokens than an answer of that length can have: some count only its first event."""
-    answer = recording.messages[request.message] if request.message < len(recording.messages) else {}
-    return usage.cost is None and usage.output * MOST_CHARACTERS < len(compact(answer))
+    return usage is not None and usage.cost is None and usage.output * MOST_CHARACTERS < characters
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from autoprune.wire.parsing import parse
 
 SEARCHED = 30  # messages in which the user's first words are looked for
 LONGEST = 80  # characters of a prompt
+CHATS = "chats"  # Gemini CLI's folder for the logs of a project, in a folder of the project's name
 SHORT = 2  # characters: a folder's name of so few says nothing without its parent's
 
 
@@ -58,7 +59,9 @@ def title_of(path: str, stretches: Sequence[Recording]) -> Title:
 
 def place_of(path: str, stretches: Sequence[Recording]) -> str:
     """Return the last two parts of the path of a conversation's folder."""
-    folder = next((each.folder for each in stretches if each.folder), "") or str(PurePath(path).parent)
+    holder = PurePath(path).parent
+    holder = holder.parent if holder.name == CHATS else holder
+    folder = next((each.folder for each in stretches if each.folder), "") or str(holder)
     return "/".join([part for part in folder.replace("\\", "/").split("/") if part][-2:])
 
 

@@ -4,7 +4,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 
-from autoprune.apps.sessions._json import Object, fields, listed, text
+from autoprune.apps.sessions._json import Object, compact, fields, listed, text
 from autoprune.apps.sessions._recording import (
     NO_SYSTEM_PROMPT,
     Answer,
@@ -23,6 +23,7 @@ from autoprune.apps.sessions._recording import (
     token_count,
 )
 from autoprune.apps.sessions._sending import ANTHROPIC, content_blocks, conversation, stretch, without_thoughts
+from autoprune.settings.models import FAST
 
 Line = Object
 SPOKEN = ("user", "assistant")  # types of lines with an API message
@@ -194,11 +195,19 @@ def _answers(lines: Mapping[str, Line], before: Container[str]) -> dict[str, Ans
     for uuid, line in lines.items():
         message, time = fields(line.get("message")), parse_time(line.get("timestamp"))
         if line.get("type") == "assistant" and uuid not in before and message.get("model") != SYNTHETIC:
-            begun = Answer(time, text(message.get("model")), id=text(message.get("id")))
+            begun = Answer(time, _model(message), id=text(message.get("id")))
             first = answers.setdefault(_response_id(line), begun)
             cost = line.get("costUSD") or (first.usage and first.usage.cost)  # only in logs until mid-2025
-            answers[_response_id(line)] = replace(first, usage=_usage(message, cost) or first.usage, end=time)
+            length = first.characters + len(compact(message.get("content")))
+            usage = _usage(message, cost) or first.usage
+            answers[_response_id(line)] = replace(first, usage=usage, end=time, characters=length)
     return answers
+
+
+def _model(message: Object) -> str:
+    """Return the model of a response. In fast mode it has another price, and another name in the price list."""
+    is_fast = fields(message.get("usage")).get("speed") == "fast"
+    return f"{text(message.get('model'))}{FAST * is_fast}"
 
 
 def _usage(message: Object, cost: object) -> Usage | None:

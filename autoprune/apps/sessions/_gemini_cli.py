@@ -54,9 +54,13 @@ def read(values: Sequence[object]) -> list[Conversation]:
 
 def record(values: Sequence[object]) -> list[list[Conversation]]:
     """Read the one conversation in a chat as its stretches between rewrites. Raises SessionError like `read`."""
-    rewound: list[Record] = []
-    found = [_stretch(records, kept) for records, kept in _histories(values, rewound)]
-    paid = (_content_moment(each, "model") for each in rewound if each.get("type") == "gemini")
+    unsent: list[Record] = []  # taken back, or without a part that could be sent again
+    found: list[Conversation] = []
+    for records, kept in _histories(values, unsent):
+        found.append(_stretch(records, kept))
+        unsent += (each for each in records if not any(content["parts"] for content in _contents(each)))
+    answers = {text(each.get("id")): each for each in unsent if each.get("type") == "gemini"}
+    paid = (_content_moment(each, "model") for each in answers.values())
     found[-1] = replace(found[-1], besides=besides(paid, found))
     return [found]
 

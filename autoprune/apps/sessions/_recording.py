@@ -47,7 +47,7 @@ class Request:
     `time` is when the answer was written, in seconds since the epoch. `pause` is how many seconds the model was idle:
     from the end of the previous answer to the newest message sent to it since, or to this answer if these messages have
     no times. `cache_life` is the cache life that the request asked for, in seconds. `id` is the provider's id of the
-    answer. None and "" mean unknown.
+    answer. None and "" mean unknown. `characters` is the length of an answer that is in no message, as JSON.
     """
 
     message: int
@@ -57,6 +57,7 @@ class Request:
     usage: Usage | None = None
     cache_life: float | None = None
     id: str = field(default="", compare=False)
+    characters: int | None = field(default=None, compare=False)
 
     @property
     def life(self) -> float | None:
@@ -72,7 +73,8 @@ class Answer:
     """The recorded data of an answer or a part of one: its time, its model and the usage of its request.
 
     `time` is when its first line was written, and `end` when its last line was written, if it has several. `cache_life`
-    is the cache life that its request asked for, in seconds, and `id` the provider's id of the answer.
+    is the cache life that its request asked for, in seconds, `id` the provider's id of the answer, and `characters` its
+    length as JSON.
     """
 
     time: float | None = None
@@ -81,6 +83,7 @@ class Answer:
     end: float | None = None
     cache_life: float | None = None
     id: str = field(default="", compare=False)
+    characters: int = field(default=0, compare=False)
 
 
 # The recorded data of a message: an answer, or the time of a message to the model. None if nothing is
@@ -227,7 +230,9 @@ def besides(paid: Iterable[Moment], stretches: Iterable[Conversation]) -> tuple[
     """Return the paid answers that no stretch holds, as requests."""
     held = {request.id or (request.time, request.usage) for each in stretches for request in each.requests}
     return tuple(
-        Request(0, answer.time, None, answer.model, answer.usage, answer.cache_life, answer.id)
+        Request(
+            0, answer.time, None, answer.model, answer.usage, answer.cache_life, answer.id, answer.characters or None
+        )
         for answer in paid
         if isinstance(answer, Answer) and answer.usage and (answer.id or (answer.time, answer.usage)) not in held
     )
