@@ -26,7 +26,7 @@ from autoprune.planning.protections import DEFAULT_PROTECTIONS, Retention
 from autoprune.planning.thinking import NO_OUTCOME, PolicyOutcome, drop_block, outcome, policy
 from autoprune.planning.view import FoldContext, FoldingStrategy, Strategy, asks_always, folds, name_of, option
 from autoprune.planning.walk import Walk
-from autoprune.pruners.history import History, check_history
+from autoprune.pruners.history import History, check_history, likely_life, marked_lives
 from autoprune.pruners.memory import REMEMBERED, Memory, Reading, Remembered, fixed_tokens
 from autoprune.pruners.result import BeforePrune, OnPruned
 from autoprune.settings import (
@@ -34,6 +34,7 @@ from autoprune.settings import (
     below_compaction,
     budget_tokens,
     cache_ttl,
+    fill_in,
     missing_safe_zone,
     overhead_tokens,
     override,
@@ -336,13 +337,21 @@ class Configured:
         self.formats = tuple(import_module(each) if isinstance(each, str) else each for each in state["formats"])
         self._clear_caches()
 
-    def _terms(self, strategy: object, calibration: float, history: History | None = None) -> Terms:
-        """Resolve all settings of one prune. Raises SettingsError for a value that cannot be used."""
+    def _terms(
+        self, strategy: object, calibration: float, history: History | None = None, messages: Sequence[object] = ()
+    ) -> Terms:
+        """Resolve all settings of one prune. Raises SettingsError for a value that cannot be used.
+
+        If no life of the cache is given, the one that the cache marks in the messages ask for counts.
+        """
         chosen, fallback = self._choose_strategy(strategy)
-        first = self._resolve(chosen, fallback, self.args, calibration)
+        args: Any = self.args
+        if weighs_prices(chosen) and (life := likely_life(marked_lives(messages))):
+            args = fill_in(args, self._environ, cache_ttl=life)
+        first = self._resolve(chosen, fallback, args, calibration)
         if history is None:
             return first
-        args, later = self.args, []
+        later = []
         for at, changes in sorted(check_history(history).items()):
             settings = dict(changes)
             calibration = settings.pop("calibration", calibration)
@@ -476,7 +485,13 @@ def _in_counted(tokens: int, calibration: float) -> int:
     return tokens if calibration == 1.0 else math.floor(tokens / calibration + 1e-6)
 
 
+def weighs_prices(strategy: Any) -> bool:
+    """Return whether a strategy decides by prices."""
+    return callable(getattr(strategy, "for_prices", None))
+
+
 def for_prices(strategy: Any, model: str | None, ttl: float | None, calibration: float) -> Any:
     """The strategy for the prices of a model and a cache lifetime; unchanged if it does not depend on prices."""
-    adapt = getattr(strategy, "for_prices", None)
-    return adapt(prices(None, model, ttl).in_counted_tokens(calibration)) if callable(adapt) else strategy
+    if not weighs_prices(strategy):
+        return strategy
+    return strategy.for_prices(prices(None, model, ttl).in_counted_tokens(calibration))

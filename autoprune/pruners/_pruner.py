@@ -19,7 +19,16 @@ from autoprune.errors import SettingsError
 from autoprune.planning.plan import Plan
 from autoprune.planning.thinking import NO_OUTCOME
 from autoprune.planning.view import FoldingStrategy, Strategy, name_of
-from autoprune.pruners._base import Configured, OrDefault, PruneCall, check_ratio, edit, restored, without_folded
+from autoprune.pruners._base import (
+    Configured,
+    OrDefault,
+    PruneCall,
+    check_ratio,
+    edit,
+    restored,
+    weighs_prices,
+    without_folded,
+)
 from autoprune.pruners.history import History
 from autoprune.pruners.memory import Remembered
 from autoprune.pruners.report import Report, cleanup_statistics
@@ -145,10 +154,11 @@ class Pruner(Configured):
         usage: object,
     ) -> PruneCall:
         """Check the settings and the conversation. Raises SettingsError or ConversationError."""
-        terms = self._terms(strategy, calibration, history)
+        messages = check_conversation(conversation)
+        terms = self._terms(strategy, calibration, history, messages)
         call = PruneCall(
             terms,
-            check_conversation(conversation),
+            messages,
             {} if pauses is None else check_pauses(pauses),
             {} if invoices is None else check_invoices(invoices),
             key=terms,
@@ -257,8 +267,7 @@ class Pruner(Configured):
         chosen, _ = self._choose_strategy(strategy)
         model = text_setting(self.args, "model", self._environ)
         window = window_tokens(self.args, self._environ) or window_of(model)
-        weighs_prices = callable(getattr(chosen, "for_prices", None))
-        return self.fill_in(safe_zone=usual_zone(model, window)) if weighs_prices and window else self
+        return self.fill_in(safe_zone=usual_zone(model, window)) if weighs_prices(chosen) and window else self
 
     def with_strategy(self, strategy: Any = None) -> Self:
         """Return a copy whose default is `strategy`, which is looked up now. Both share their caches.

@@ -57,7 +57,7 @@ def prune_history(
     Raises SettingsError at once for a generator or an object that is not a function; at a call, for missing messages,
     and if the next request needs more parameters but there is no `on_pruned`. Errors of the pruner are not caught.
     """
-    if inspect.isroutine(args):
+    if inspect.isfunction(args):
         raise SettingsError(f"{args.__name__} is decorated without settings: write @prune_history()")
     get_pruner = cache(lambda: _pruner(args, strategy) if pruner is None else pruner)
 

@@ -22,16 +22,18 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from autoprune.conversation.messages import MARK
+from autoprune.economics import prices
 from autoprune.errors import ConversationError
 from autoprune.planning.plan import ThinkingPolicy
 from autoprune.planning.thinking import BETA_HEADER, merged, policy
 from autoprune.pruners._marks import mark_before_cut
 from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.conversation import ConversationPruner
-from autoprune.pruners.history import History
+from autoprune.pruners.history import History, likely_life, marked_lives
 from autoprune.pruners.result import Result
+from autoprune.settings import ttl_seconds
 
-__all__ = ["APIS", "Api", "Place", "PrunedRequest", "place", "prune_request"]
+__all__ = ["APIS", "Api", "Place", "PrunedRequest", "place", "prune_request", "requested_life"]
 
 HEADERS = "extra_headers"  # the request parameter in which a prune, like SDKs, passes headers
 NO_HEADERS: Mapping[str, str] = {}
@@ -149,6 +151,25 @@ def place(path: str, body: Mapping[str, object]) -> Place | None:
     return None
 
 
+def requested_life(found: Place, body: Mapping[str, Any], *, charges_writes: bool) -> float | None:
+    """Read the cache life that a request asks for; None if it asks for none.
+
+    If marks ask for several lives, the life that covers most messages counts, since tool results are in messages. Marks
+    on the system prompt and the tools count only if no message is marked. OpenAI's models that charge for cache writes
+    (`charges_writes`) ignore `prompt_cache_retention`.
+    """
+    inside = found.inside(body)
+    options = inside.get("prompt_cache_options")
+    life = ttl_seconds(options.get("ttl")) if isinstance(options, Mapping) else None
+    if life is None and not charges_writes:
+        life = ttl_seconds(inside.get("prompt_cache_retention"))
+    if life is not None:
+        return life
+    messages = found.messages(body)
+    lives = marked_lives(messages if isinstance(messages, list) else [], inside.get(MARK))
+    return likely_life(lives or marked_lives([{"content": each} for each in found.beside(body)]))
+
+
 @dataclass(frozen=True)
 class PrunedRequest:
     """A request to send. `body` and `headers` are the caller's objects if nothing was changed.
@@ -208,7 +229,7 @@ def prune_request(
         what = "missing" if messages is None else f"of type {type(messages).__name__}"
         return unchanged(note=f"{found.api.messages} is {what}: there is no conversation to prune")
     try:
-        own = _pruner_for_request(pruner, found, body).with_usual_zone(options.get("strategy"))
+        own = _pruner_for_request(pruner, found, body, history).with_usual_zone(options.get("strategy"))
         if isinstance(own, AgenticConversationPruner):
             own, settings, history = own.with_history(history, len(messages), calibration)
         else:
@@ -221,9 +242,12 @@ def prune_request(
     return _apply_result(unchanged(result=result), found, messages)
 
 
-def _pruner_for_request(pruner: Any, found: Place, body: Mapping[str, object]) -> Any:
-    """The pruner with the request's model and format, and the tokens beside its messages."""
+def _pruner_for_request(pruner: Any, found: Place, body: Mapping[str, object], history: History) -> Any:
+    """The pruner with the request's model, format and cache life, and the tokens beside its messages."""
     of_model = pruner.fill_in(model=found.model, **({"format": found.api.format} if found.api.format else {}))
+    asked = requested_life(found, body, charges_writes=prices(None, found.model).write > 1)
+    lives = [life for life in (asked, *(changes.get("cache_ttl") for changes in history.values())) if life]
+    of_model = of_model.fill_in(**({"cache_ttl": max(lives)} if lives else {}))  # what was written may live longer
     if not found.api.format and policy(None, found.model) is ThinkingPolicy.DROP_BLOCK:
         of_model = of_model.fill_in(thinking_policy=ThinkingPolicy.REFUSE)
     return of_model.fill_in(overhead_tokens=sum(tokens_of(each, of_model.count_text) for each in found.beside(body)))

@@ -5,6 +5,7 @@ the arguments, an AUTOPRUNE_* variable or the default. A function with the name 
 """
 
 from autoprune.settings._values import (
+    LONGEST_TTL,
     SAFE_ZONE_TOKENS,
     SETTINGS,
     UNKNOWN_WINDOW,
@@ -30,6 +31,7 @@ from autoprune.settings._values import (
     safe_zone,
     setting,
     text_setting,
+    ttl_seconds,
     unknown_variables,
     usual_zone,
     variables,
@@ -40,6 +42,7 @@ from autoprune.settings.models import asks_for_long
 from autoprune.settings.plugins import load_plugin, plugin_names
 
 __all__ = [
+    "LONGEST_TTL",
     "SAFE_ZONE_TOKENS",
     "SETTINGS",
     "UNKNOWN_WINDOW",
@@ -68,6 +71,7 @@ __all__ = [
     "safe_zone",
     "setting",
     "text_setting",
+    "ttl_seconds",
     "unknown_variables",
     "usual_zone",
     "variables",

@@ -221,6 +221,18 @@ def usual_zone(model: str | None, window: int | None = None) -> int:
     return window - min(REPLY_RESERVE, math.floor(LARGEST_RESERVE * window))
 
 
+SHORTEST_TTL, LONGEST_TTL = 60.0, 86_400.0  # seconds: with a life of 0, every request would seem cold
+
+
+def ttl_seconds(ttl: object) -> float | None:
+    """Convert a time to live such as "1h" to seconds; None for anything else, and for a life that no provider has."""
+    try:
+        life = duration(ttl) if isinstance(ttl, str) else None
+    except SettingsError:
+        return None
+    return None if life is None or not SHORTEST_TTL <= life <= LONGEST_TTL else life
+
+
 def duration(value: object, name: str = "cache_ttl") -> float | None:
     """Convert a duration such as "5m", "1h", "90s" or 300 to seconds; None for None.
 

@@ -13,11 +13,11 @@ from strict_provider.server import Provider, serve
 
 from autoprune import AgenticConversationPruner
 from autoprune.apps.proxy import ClientSession, Running, Settings, running
-from autoprune.apps.proxy._conversations import Cache, cache_writes, requested_life
+from autoprune.apps.proxy._conversations import Cache, cache_writes
 from autoprune.apps.proxy._pruning import Account, Job, Work
 from autoprune.economics import model_prices
 from autoprune.errors import SettingsError
-from autoprune.pruners.requests import place
+from autoprune.pruners.requests import place, requested_life
 
 SHORT, HOUR = 300.0, 3_600.0
 MODEL = "claude-opus-4-8"

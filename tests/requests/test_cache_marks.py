@@ -14,7 +14,7 @@ from strict_provider.exchange import Request
 from strict_provider.scripts import Play, Turn
 from tables import each_row
 
-from autoprune import AgenticConversationPruner, ConversationPruner
+from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs
 from autoprune.conversation.messages import MOST_MARKS, cache_marks, without_marks
 from autoprune.economics import Ledger
 from autoprune.integrations._hooks import RequestPruner
@@ -26,6 +26,7 @@ MODEL = "claude-opus-4-8"
 HOUR = {"type": "ephemeral", "ttl": "1h"}
 POINT = {"cachePoint": {"type": "default"}}
 SYSTEM = [{"type": "text", "text": "You mend.", "cache_control": HOUR}]
+IF_COLD = "cache_aware(threshold=1000000, patience=1000000, stay=0)"  # clears what it can, once the cache has expired
 ASK: dict[str, Any] = {"role": "user", "content": "Mend it."}
 
 
@@ -80,6 +81,50 @@ def mark_of(pruned: PrunedRequest) -> int | None:
 
 def pruner(zone: str = "4k", strategy: str = "low_water") -> AgenticConversationPruner:
     return AgenticConversationPruner(zone, strategy=strategy)
+
+
+# How long the cache lives
+
+
+def long_pause(mark: Any, pause: float = 900.0) -> tuple[list[Any], dict[int, float]]:
+    """A conversation whose last request comes after a pause, in which the client marked the end with `mark`."""
+    messages = [{"role": "user", "content": "Mend it. " * 3_000}, *steps(30)[1:]]
+    return [*messages[:-1], marked(messages[-1], mark)], {len(messages): pause}
+
+
+@each_row(
+    ("mark", "pause", "is_cold"),
+    [
+        ({"type": "ephemeral"}, 900.0, True),
+        (HOUR, 900.0, False),
+        (HOUR, 4_000.0, True),
+        ({"type": "ephemeral", "ttl": "soon"}, 900.0, True),
+    ],
+)
+def test_a_mark_says_how_long_the_cache_lives(mark: Any, pause: float, is_cold: bool):
+    messages, pauses = long_pause(mark, pause)
+    direct = AgenticConversationPruner("900k", strategy=IF_COLD, model=MODEL).prune(messages, pauses=pauses)
+    assert (direct.report.results_cleared > 0) == is_cold
+    body = {"model": MODEL, "messages": messages}
+    pruned = prune_request(pruner("900k", IF_COLD), body, MESSAGES, pauses=pauses)
+    assert pruned.result
+    assert pruned.result.report.results_cleared == direct.report.results_cleared
+
+
+def test_the_life_in_the_settings_counts_more_than_a_mark():
+    messages, pauses = long_pause(HOUR)
+    args = PruneArgs("900k", model=MODEL, cache_ttl="5m")
+    assert AgenticConversationPruner(args, strategy=IF_COLD).prune(messages, pauses=pauses).report.results_cleared
+
+
+def test_what_was_written_for_an_hour_is_warm_although_a_later_request_asks_for_less():
+    messages, pauses = long_pause({"type": "ephemeral"})
+    for mark, is_cold in ((HOUR, False), ({"type": "ephemeral"}, True)):
+        before = {"model": MODEL, "messages": [*messages[:-3], marked(messages[-3], mark)]}
+        history = prune_request(pruner("900k", IF_COLD), before, MESSAGES).history
+        body = {"model": MODEL, "messages": messages}
+        pruned = prune_request(pruner("900k", IF_COLD), body, MESSAGES, history=history, pauses=pauses)
+        assert (pruned.body is body) != is_cold
 
 
 # Where the mark is

@@ -47,15 +47,13 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from hashlib import blake2b
 from itertools import count
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from autoprune.apps.proxy._resuming import Past, PastFiles
-from autoprune.conversation.messages import cache_marks
 from autoprune.economics import CACHE_LIFE, WARM
 from autoprune.errors import SettingsError, is_number
 from autoprune.pruners.history import Recent, prefix_digests
-from autoprune.pruners.requests import Place
-from autoprune.settings import duration
+from autoprune.settings import LONGEST_TTL, ttl_seconds
 from autoprune.tokens import calibration, counts_cached, is_plausible, prompt_tokens
 
 STEADY = 0.05  # a calibration stays until it is off by more than this: the limits of windows and clients are close
@@ -64,7 +62,6 @@ STEPS = 50  # a calibration is rounded to a multiple of 1/50
 
 Life: TypeAlias = float | None  # seconds; None if unspecified
 WRITTEN = re.compile(r"(?:ephemeral|ttl)_(\d{1,6}[smh])(?:_input)?_tokens")  # the names at Anthropic and at OpenAI
-SHORTEST, LONGEST = 60.0, 86_400.0  # seconds: with a life of 0, every request would seem cold
 DEEPEST = 3  # nesting of figures in a usage: input_tokens_details.cache_write_tokens_details.ttl_30m_tokens
 FROM_ANSWERS, FROM_REQUESTS, FROM_SETTINGS, USUAL = "as reported in answers", "as requested", "from the settings", ""
 FROM_READS = "as cache reads show"
@@ -95,7 +92,7 @@ class Reads:
         if len(self.cold) == MISSES and max(self.cold) <= life:
             none = () if self.warm is not None else (0.0,)
             life = max((each for each in (*none, *DOCUMENTED) if each < min(self.cold)), default=life)
-        return max(life, min(self.warm or 0.0, LONGEST))
+        return max(life, min(self.warm or 0.0, LONGEST_TTL))
 
 
 @dataclass
@@ -146,43 +143,6 @@ class Cache:
         return assumed if life == assumed[0] else (life, FROM_READS)
 
 
-def requested_life(found: Place, body: Mapping[str, Any], *, charges_writes: bool) -> Life:
-    """Read the cache life that a request asks for; None if it asks for none.
-
-    If marks ask for several lives, the life that covers most messages counts, since tool results are in messages. Marks
-    on the system prompt and the tools count only if no message is marked. OpenAI's models that charge for cache writes
-    (`charges_writes`) ignore `prompt_cache_retention`.
-    """
-    inside = found.inside(body)
-    options = inside.get("prompt_cache_options")
-    life = ttl_seconds(options.get("ttl")) if isinstance(options, Mapping) else None
-    if life is None and not charges_writes:
-        life = ttl_seconds(inside.get("prompt_cache_retention"))
-    return _life_in_marks(found, body) if life is None else life
-
-
-def _life_in_marks(found: Place, body: Mapping[str, Any]) -> Life:
-    """Find the life that the cache marks in a request ask for."""
-    messages, inside = found.messages(body), found.inside(body)
-    messages = messages if isinstance(messages, list) else []
-    covered: Counter[Life] = Counter()
-    done = 0
-    for at, message in enumerate(messages, 1):
-        for life in _message_lives(message):
-            covered[life] += at - done  # a mark covers all messages since the previous mark
-            done = at
-    if isinstance(whole := inside.get("cache_control"), Mapping):  # Anthropic's mark on the last block, wherever it is
-        covered[ttl_seconds(whole.get("ttl"))] += len(messages) - done
-    if not covered:
-        return next((life for each in found.beside(body) for life in _message_lives({"content": each})), None)
-    return max(covered, key=lambda life: covered[life])
-
-
-def _message_lives(message: object) -> list[Life]:
-    """List the lives that the marks in a message ask for, including marks in blocks within tool results."""
-    return [ttl_seconds(mark.get("ttl")) for mark in cache_marks(message)]
-
-
 def cache_writes(usage: object) -> Mapping[float, int]:
     """Return the tokens that a usage reports as written to the cache, by their life in seconds."""
     tokens: Counter[float] = Counter()
@@ -206,15 +166,6 @@ def _usage_figures(usage: object, deep: int) -> Iterator[tuple[str, object]]:
         case list() if deep >= 0:
             for each in usage:
                 yield from _usage_figures(each, deep - 1)
-
-
-def ttl_seconds(ttl: object) -> Life:
-    """Convert a time to live such as "1h" to seconds; None for anything else, and for a life that no provider has."""
-    try:
-        life = duration(ttl) if isinstance(ttl, str) else None
-    except SettingsError:
-        return None
-    return None if life is None or not SHORTEST <= life <= LONGEST else life
 
 
 # Conversations

@@ -19,7 +19,7 @@ from typing import Any
 
 from autoprune.apps.clients.compactions import CompactionRule, is_compaction_request, rule_for_headers
 from autoprune.apps.proxy._configuration import Settings
-from autoprune.apps.proxy._conversations import UNPRUNED, Cache, Conversations, TrackedConversation, requested_life
+from autoprune.apps.proxy._conversations import UNPRUNED, Cache, Conversations, TrackedConversation
 from autoprune.apps.proxy._resuming import PastFiles
 from autoprune.conversation.edits import Fold, Replace
 from autoprune.conversation.limited_archive import LimitedDirectory
@@ -28,7 +28,7 @@ from autoprune.conversation.transcript import ToolResult
 from autoprune.economics import Prices, Sent, prices
 from autoprune.facts.calls import target
 from autoprune.pruners.agentic import AgenticConversationPruner
-from autoprune.pruners.requests import Place, PrunedRequest, place, prune_request
+from autoprune.pruners.requests import Place, PrunedRequest, place, prune_request, requested_life
 from autoprune.pruners.result import Result
 from autoprune.settings import PruneArgs, below_compaction, cache_ttl, usual_zone, variables, window_of, window_tokens
 from autoprune.settings.models import asks_for_long
