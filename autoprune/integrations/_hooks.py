@@ -60,7 +60,7 @@ class RequestPruner:
     """
 
     def __init__(self, pruning: Pruning, strategy: str | Strategy | None) -> None:
-        """Find the pruner. Raises SettingsError for a strategy that it does not have."""
+        """Find the pruner, and check its settings as far as they need no request. Raises SettingsError."""
         self._pruner = _find_pruner(pruning, strategy)
         self._past = Recent(MOST_CONVERSATIONS, lambda head: RequestSettings())
 
@@ -98,7 +98,7 @@ def _find_past(known: Recent[RequestSettings], messages: object) -> RequestSetti
 def _find_pruner(pruning: Pruning, strategy: str | Strategy | None) -> AnyPruner:
     """The given pruner, or a new one for settings or a safe zone, with the strategy to use."""
     pruner = pruning if isinstance(pruning, AnyPruner) else AgenticConversationPruner(pruning)
-    return pruner.with_strategy(strategy)
+    return pruner.with_strategy(strategy).check_settings()
 
 
 def thinking_settings(
@@ -138,7 +138,7 @@ class FrameworkPruner:
     """
 
     def __init__(self, written_in: FrameworkFormat, pruning: Pruning, strategy: str | Strategy | None) -> None:
-        """Find the pruner. Raises SettingsError for a strategy that it does not have."""
+        """Find the pruner, and check its settings as far as they need no request. Raises SettingsError."""
         # A copy, since the caller may use the pruner elsewhere, without this format.
         pruner = copy(_find_pruner(pruning, strategy))
         pruner.formats = (written_in, *pruner.formats)

@@ -20,6 +20,7 @@ from autoprune.planning.plan import Plan
 from autoprune.planning.thinking import NO_OUTCOME
 from autoprune.planning.view import FoldingStrategy, Strategy, name_of
 from autoprune.pruners._base import (
+    ANY_WINDOW,
     Configured,
     OrDefault,
     PruneCall,
@@ -278,6 +279,11 @@ class Pruner(Configured):
             return self._with(default=self._choose_strategy(strategy)[0], _has_strategy=True)
         recommended = self.strategies.get(RECOMMENDED)
         return self if self._has_strategy or recommended is None else self._with(default=recommended)
+
+    def check_settings(self) -> Self:
+        """Return this pruner. Raises the SettingsError of a prune, as far as it needs neither messages nor a model."""
+        self.fill_in(window=ANY_WINDOW).plan([])
+        return self
 
     def _with(self, **attributes: Any) -> Self:
         """Return a copy with other attributes. Both share their caches."""

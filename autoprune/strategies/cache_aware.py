@@ -64,7 +64,7 @@ from autoprune.conversation.edits import CustomReason, Fold, Replace
 from autoprune.conversation.summary import GAP
 from autoprune.conversation.transcript import Part, ToolResult
 from autoprune.economics import Prices, prices
-from autoprune.errors import SettingsError, check_number, is_share
+from autoprune.errors import SettingsError, check_flag, check_number, is_share
 from autoprune.planning.protections import DEFAULT_PROTECTIONS, Protections
 from autoprune.planning.tool_inputs import ToolInputs
 from autoprune.planning.view import BaseStrategy, Candidate, Rationale, View
@@ -169,18 +169,24 @@ class CacheAware(BaseStrategy):
         note = prices(self.prices).note
         return (f"{note}; give the name of a listed model, or cache_aware(prices=(…, …))",) if note else ()
 
-    def begin(self) -> "CacheAwareState":
-        """Return the state of a new walk."""
+    def check(self) -> None:
+        """Raise SettingsError for a parameter that cannot be used."""
         for name in ("threshold", "patience", "cache_life", "stay", "start_at"):
             is_optional = name == "cache_life"
             check_number(f"cache_aware: {name}", getattr(self, name), 0, kind=int | float, optional=is_optional)
         if self.tier not in TIER_RULES:
             raise SettingsError(f"cache_aware: tier is {self.tier!r}: give one of {', '.join(TIER_RULES)}")
         check_number("cache_aware: never_dearer", self.never_dearer, 0, kind=int | float, optional=True)
+        check_number("cache_aware: fold_steps", self.fold_steps, 1, optional=True)
+        check_flag("cache_aware: clear_thinking", self.clear_thinking)
         if not is_share(self.target) or not self.target:
             raise SettingsError(
                 f"cache_aware: target is {self.target!r}: give a share of the safe zone, above 0 and at most 1"
             )
+        prices(self.prices, life=self.cache_life)
+
+    def begin(self) -> "CacheAwareState":
+        """Return the state of a new walk."""
         return CacheAwareState(self, prices(self.prices, life=self.cache_life))
 
     def has_written(self, result: ToolResult) -> bool:

@@ -57,7 +57,6 @@ class LowWater(BaseStrategy):
 
     def step(self, view: View) -> Iterator[Replace]:
         """Yield one batch of edits, or no edits."""
-        self._check()
         candidates = list(view.candidates())
         available = sum(candidate.saves for candidate in candidates)
         in_reach = view.tokens - available <= view.limit
@@ -71,7 +70,7 @@ class LowWater(BaseStrategy):
             wanted -= candidate.saves
             yield candidate.cleared(Reason.TO_TARGET if in_reach else Reason.OUT_OF_REACH)
 
-    def _check(self) -> None:
+    def check(self) -> None:
         """Raise SettingsError for a parameter that cannot be used."""
         if not is_share(self.target) or not self.target:
             raise SettingsError(f"low_water: target is {self.target!r}: give {SHARE}, above 0 and at most 1")
@@ -93,10 +92,13 @@ class ObservationMasking(BaseStrategy):
     name: str = "observation_masking"
     does: str = ""
 
+    def check(self) -> None:
+        """Raise SettingsError for a number that is out of range."""
+        for name, least in (("keep", 0), ("polling", 1)):
+            check_number(f"{self.name}: {name}", getattr(self, name), least)
+
     def step(self, view: View) -> Iterator[Replace]:
         """Yield an edit for each candidate outside the window, or no edits."""
-        for name, least in (("keep", 0), ("polling", 1)):
-            check_number(name, getattr(self, name), least)
         count = len(view.results) - self.keep
         old = set(map(id, view.results[: max(0, count - count % self.polling)]))
         chosen = [candidate for candidate in view.candidates() if id(candidate.result) in old]

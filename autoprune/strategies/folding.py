@@ -74,7 +74,6 @@ class Folding(BaseFoldingStrategy):
 
     def step(self, view: FoldView) -> Iterator[Replace | Fold]:
         """Yield the edits of a request: large results first, then whole messages."""
-        self._check()
         if not self._is_many(view) and not self._is_large(view):
             return
         if self.results:
@@ -192,7 +191,7 @@ class Folding(BaseFoldingStrategy):
             if gain >= min(at_least, view.tokens - view.limit):
                 yield _one_fold(enough, Reason.OVER_SAFE_ZONE)
 
-    def _check(self) -> None:
+    def check(self) -> None:
         """Raise SettingsError for an invalid parameter."""
         for name in ("over_messages", "keep", "group_size"):
             check_number(f"{self.name}: {name}", getattr(self, name), 0, optional=True)
@@ -209,6 +208,8 @@ class Folding(BaseFoldingStrategy):
             raise SettingsError(f"{self.name}: title is {self.title!r}: give a text, or None")
         if self.results is not None and not isinstance(self.results, PerResult):
             raise SettingsError(f"{self.name}: results is {self.results!r}: give a PerResult, or None")
+        if self.results is not None:
+            self.results.check()
         if self.over_share is not None and (not is_share(self.over_share) or not self.over_share):
             raise SettingsError(f"{self.name}: over_share is {self.over_share!r}: give a share above 0, or None")
 

@@ -79,7 +79,6 @@ class PerResult(BaseFoldingStrategy):
 
     def step(self, view: "FoldView") -> Iterator[Replace]:
         """Yield a cut for every large result that is due. A summary that is written later replaces the cut."""
-        self._check()
         if self.off_reason or max(view.turn, 1) < self.start_turn:
             return
         for candidate in list(view.candidates()):
@@ -101,7 +100,7 @@ class PerResult(BaseFoldingStrategy):
     @cached_property
     def function_summarizer(self) -> ByFunction:
         """The caller's function as a summarizer. Raises SettingsError if `mode` is "custom" without a function."""
-        self._check()
+        self.check()
         assert self.function is not None
         return ByFunction(self.function)
 
@@ -132,7 +131,7 @@ class PerResult(BaseFoldingStrategy):
             reasons.append(f"this_turn_only leaves nothing for when={AFTER!r}")
         return f"per_result: no result was shortened: {'; '.join(reasons)}" if reasons else None
 
-    def _check(self) -> None:
+    def check(self) -> None:
         """Raise SettingsError for an invalid parameter, except start limits."""
         if self.mode not in MODES:
             raise SettingsError(f"per_result: mode is {self.mode!r}: give one of {', '.join(MODES)}")

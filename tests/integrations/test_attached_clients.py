@@ -4,7 +4,7 @@ import asyncio
 import json
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -18,6 +18,7 @@ from raw_upstream import Upstream, always, answer, serving
 from reading_loop import CALLS, DONE, SAFE_ZONE, SCRIPT, figures_of, read_file
 from strict_provider import loops
 from strict_provider.server import Provider
+from tables import each_row
 
 from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs, SettingsError
 from autoprune.integrations.clients import attach
@@ -319,3 +320,20 @@ def test_a_mistyped_strategy_is_an_error_at_once():
     client = openai.OpenAI(api_key="none")
     with pytest.raises(SettingsError, match=r"no strategy 'cache_awear' \(did you mean cache_aware\?\)"):
         attach(client, 4_000, strategy="cache_awear")
+
+
+@each_row(
+    ("pruning", "said"),
+    [
+        (PruneArgs("abc"), "the safe zone is 'abc'"),
+        (-5, "the safe zone is -5"),
+        ({"safe_zone": "4k"}, r"'safe_zone' \(did you mean"),
+        (PruneArgs("50k", thinking_policy="x"), "thinking_policy is 'x'"),
+        (AgenticConversationPruner("50k", strategy="low_water(target=5)"), "low_water: target is 5"),
+        (AgenticConversationPruner(0.5), ""),  # a share of the window of each request's model
+    ],
+)
+def test_settings_that_cannot_be_used_are_an_error_at_once(pruning: Any, said: str):
+    client = openai.OpenAI(api_key="none")
+    with pytest.raises(SettingsError, match=said) if said else nullcontext():
+        attach(client, pruning)

@@ -11,12 +11,14 @@ from dataclasses import dataclass, field
 from hmac import compare_digest
 from ipaddress import ip_address
 from secrets import token_urlsafe
+from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from autoprune.apps.clients.compactions import CompactionRule
 from autoprune.errors import SettingsError, is_share
-from autoprune.settings import UNKNOWN_WINDOW, budget_tokens, duration
-from autoprune.strategies.catalog import RUN_STRATEGY, clearing_named
+from autoprune.pruners.agentic import AgenticConversationPruner
+from autoprune.settings import PruneArgs
+from autoprune.strategies.catalog import RUN_STRATEGY
 
 LOOPBACK = "127.0.0.1"
 LOCAL_NAMES = (LOOPBACK, "localhost", "[::1]")
@@ -79,10 +81,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Validate the settings that can be validated before the first request. Raises SettingsError."""
-        clearing_named(self.strategy)
-        if self.safe_zone is not None:
-            budget_tokens(self.safe_zone, window_tokens=UNKNOWN_WINDOW)
-        duration(self.cache_ttl)
+        self.new_pruner().with_strategy(self.strategy).check_settings()
         if not is_share(self.holdout):
             raise SettingsError(f"holdout is {self.holdout!r}: give a share of the conversations, such as 0.2")
         for url in filter(None, (self.upstream, *self.bases.values())):
@@ -94,6 +93,12 @@ class Settings:
             raise SettingsError("host is empty: omit it to listen on the loopback, or give an address")
         if not self.token:
             raise SettingsError("token is empty: omit it to get a random one")
+
+    def new_pruner(self, **options: Any) -> AgenticConversationPruner:
+        """Create a pruner with these settings and the environment's; `options` are those of its constructor."""
+        zone = {} if self.safe_zone is None else {"conversation_prune_safe_zone_tokens": self.safe_zone}
+        args = PruneArgs(cache_ttl=self.cache_ttl, thinking_policy=self.thinking_policy, **zone)  # type: ignore[arg-type]
+        return AgenticConversationPruner(args, **options)
 
     @property
     def is_open(self) -> bool:

@@ -55,7 +55,7 @@ NUMBERED = re.compile(r"^request (\d+)(?=:)")  # the start of a strategy's decis
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 TOTALS: Mapping[str, tuple[str, str]] = {
     "requests": ("autoprune_requests_total", "Requests received."),
-    "passed": ("autoprune_requests_passed_total", "Requests forwarded unpruned, because no conversation was read."),
+    "passed": ("autoprune_requests_passed_total", "Requests that were forwarded without being read."),
     "refused": ("autoprune_requests_refused_total", "Requests that the upstream answered with status 400 or above."),
     "failed": ("autoprune_requests_failed_total", "Requests that the upstream did not answer."),
 }

@@ -27,7 +27,6 @@ from autoprune.conversation.placeholders import content_id, text_to_archive
 from autoprune.conversation.transcript import ToolResult
 from autoprune.economics import Prices, Sent, prices
 from autoprune.facts.calls import target
-from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.requests import Place, PrunedRequest, place, prune_request, requested_life
 from autoprune.pruners.result import Result
 from autoprune.settings import PruneArgs, below_compaction, cache_ttl, usual_zone, variables, window_of, window_tokens
@@ -196,13 +195,12 @@ class Work:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        zone = {} if settings.safe_zone is None else {"conversation_prune_safe_zone_tokens": settings.safe_zone}
-        self._args = PruneArgs(cache_ttl=settings.cache_ttl, thinking_policy=settings.thinking_policy, **zone)  # type: ignore[arg-type]
         self._environ = variables(None)
         self._strategy = clearing_named(settings.strategy)
         self._unfolding = without_folding(self._strategy)
         self._archive = LimitedDirectory(settings.archive) if settings.archive else None
-        self._pruner = AgenticConversationPruner(self._args, remember=REMEMBERED, archive=self._archive)
+        self._pruner = settings.new_pruner(remember=REMEMBERED, archive=self._archive)
+        self._args = self._pruner.args
         kept = PastFiles(settings.memory, settings.written)
         self._conversations = Conversations(REMEMBERED, kept, settings.holdout, settings.holdout_seed)
         self._payloads = Payloads(PAYLOAD_BYTES)
