@@ -125,6 +125,7 @@ def require_keys(what: str) -> Iterator[None]:
 
 # Characters of a name: shorter parts match too much, and comparing longer misspelled names is slow.
 LEAST_PART, LONGEST_NAME = 4, 80
+ALIKE = 0.65  # of letters in common: "nope" is not openai
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -134,7 +135,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     names = {_letters(name): name for name in known}
     asked = _letters(word[:LONGEST_NAME])
     parts = [each for each in names if len(asked) >= LEAST_PART and (asked in each or each in asked)]
-    near = get_close_matches(asked, parts, 1, 0.0) or get_close_matches(asked, names, 1)
+    near = get_close_matches(asked, parts, 1, 0.0) or get_close_matches(asked, names, 1, ALIKE)
     return f" (did you mean {names[near[0]]}?)" if near else ""
 
 

@@ -47,6 +47,7 @@ def test_prices_are_given_by_list_name_or_as_figures(
         ("1,x", "there is no price list"),
         ("0.1,1.25", "at most as much"),
         ("-1,0.1", "give the cost in input tokens"),
+        ("0.000003,0.0000003", "give the cost in input tokens, not dollars"),
         ("nan,0.1", "give the cost in input tokens"),
         ("inf,0.1", "give the cost in input tokens"),
         ("1,nan", "give the cost in input tokens"),
@@ -237,7 +238,8 @@ def test_break_even_in_requests(prices: Prices, cleared: float, behind: float, r
 
 
 @given(
-    st.floats(0, 1.5), st.floats(0, 1), st.floats(0, 20), st.integers(0, 10**6), st.floats(0, 1), st.integers(0, 10**4)
+    *(st.floats(0.01, 1.5), st.floats(0, 1), st.floats(0, 20)),
+    *(st.integers(0, 10**6), st.floats(0, 1), st.integers(0, 10**4)),
 )
 @examples(80)
 def test_a_request_costs_reads_writes_and_its_answer(

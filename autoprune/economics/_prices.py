@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from autoprune.errors import SettingsError, did_you_mean, is_number, is_share
+from autoprune.errors import SettingsError, did_you_mean, is_number
 from autoprune.settings.models import bare_name, find_model
 
 CACHE_LIFE: float = 300  # seconds. Source: Anthropic's "Prompt caching", default lifetime.
@@ -22,7 +22,7 @@ LIVES: Mapping[str, float] = {"openai": HOUR, "deepseek": HOUR, "zhipuai": 1_800
 CHARGED_LIFE: float = 1_800  # seconds
 ONE_HOUR_WRITE = 2.0  # input tokens. Source: Anthropic's "Prompt caching", pricing of the 1-hour cache
 HALF_DAY_WRITE = 2.5  # input tokens. Source: OpenAI's "Prompt caching": the 12-hour cache of models that charge writes
-MOST_WRITE = HALF_DAY_WRITE  # no provider takes more
+LEAST_WRITE, MOST_WRITE = 0.01, HALF_DAY_WRITE  # no provider takes less, unless it is free, or more
 FREE = ":free"  # OpenRouter's suffix
 MOST_DOLLARS = 0.001  # for an input token, $1,000 for a million: more is a price of something else
 UNITS = ((3_600, "h"), (60, "min"))
@@ -63,13 +63,15 @@ class Prices:
         """Raise SettingsError for invalid prices."""
         costs = (self.write, self.read, self.output)
         is_right = all(isinstance(each, int | float) and 0 <= each < math.inf for each in costs)
-        if not is_right or self.read > self.write or self.write > MOST_WRITE:
+        if not is_right or self.read > self.write or 0 < self.write < LEAST_WRITE or self.write > MOST_WRITE:
             raise SettingsError(
                 f"prices of {self.write!r}, {self.read!r}, {self.output!r}: give the cost in input tokens, not dollars,"
                 f" of a token written to the cache (at most {MOST_WRITE:g}), of one read from it (at most as much) and "
                 "of one of the answer"
             )
-        if self.input_price is not None and not is_share(self.input_price / MOST_DOLLARS):
+        if self.input_price is not None and not (
+            is_number(self.input_price, 0, int | float) and self.input_price <= MOST_DOLLARS
+        ):
             raise SettingsError(f"input_price is {self.input_price!r}: give dollars for one token, such as 3e-6")
         if not is_number(self.life, 0, int | float):
             raise SettingsError(f"the cache's life is {self.life!r}: give seconds, 0 or more")

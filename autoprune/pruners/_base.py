@@ -20,7 +20,7 @@ from autoprune.conversation.placeholders import SENTENCE, Placeholder, element
 from autoprune.conversation.summary import AssembledMessage, assemble, find_summary, without_summary
 from autoprune.conversation.transcript import newest_compaction, without_replaced
 from autoprune.economics import Invoice, prices
-from autoprune.errors import SettingsError
+from autoprune.errors import SettingsError, check_number
 from autoprune.planning.plan import TRACKED, Conditions, Later, Plan, ThinkingPolicy
 from autoprune.planning.protections import DEFAULT_PROTECTIONS, Retention
 from autoprune.planning.thinking import NO_OUTCOME, PolicyOutcome, drop_block, outcome, policy
@@ -58,7 +58,7 @@ from autoprune.strategies.catalog import (
     no_strategy,
 )
 from autoprune.tokens import Count, ExactCounter, Memo, exact, for_model
-from autoprune.wire import SHIPPED, dominant_format, find_formats
+from autoprune.wire import SHIPPED, check_formats, dominant_format, find_formats
 from autoprune.wire import xml_tool_result as xml
 from autoprune.wire.anthropic import places_system
 from autoprune.wire.parsing import Format, Parser, parse
@@ -300,6 +300,7 @@ class Configured:
         """
         self.conversation_id = conversation_id
         self.archive: Archive | None = check_archive(archive)
+        check_number("remember", remember, 0)
         self.remember = remember
         self.before_prune = before_prune
         self.on_pruned = on_pruned
@@ -309,7 +310,10 @@ class Configured:
             budget_tokens(args, window_tokens=ANY_WINDOW)
         self.llm = llm
         self.replacement_message = SENTENCE
-        self.formats: Sequence[Format] = (*formats, *SHIPPED) if formats else SHIPPED
+        self.formats: Sequence[Format] = (*check_formats(formats), *SHIPPED) if formats else SHIPPED
+        for name, function in (("count", count), ("before_prune", before_prune), ("on_pruned", on_pruned)):
+            if function is not None and not callable(function):
+                raise SettingsError(f"{name} is {function!r}: give a function, or None")
         self._given_count = count
         self._clock = clock
         self.strategies = available(FOLDING if self.is_folding else CLEARING)

@@ -66,7 +66,7 @@ class Pruner(Configured):
         strategy: str | Strategy | FoldingStrategy | None = None,
         *,
         calibration: float = 1.0,
-        validate: bool | Provider = False,
+        validate: bool | str | Provider = False,
         conversation_id: object = None,
         pauses: Mapping[int, float] | None = None,
         invoices: Mapping[int, Invoice] | None = None,
@@ -77,7 +77,7 @@ class Pruner(Configured):
 
         `strategy` is a name of `self.strategies`, a strategy itself, or None for the default. `calibration` is the
         provider's tokens per counted token (`tokens.calibration`). `validate` checks the result against the rules of
-        its provider, or of a `Provider`.
+        its provider, or of one given by its name or as a `Provider`.
 
         `pauses` are the seconds that passed before a request, by the index of the message that follows
         (`economics.Pauses`). After a long pause the provider's cache is cold, and a strategy can prune at no cost.
@@ -108,7 +108,7 @@ class Pruner(Configured):
         strategy: str | Strategy | FoldingStrategy | None = None,
         *,
         calibration: float = 1.0,
-        validate: bool | Provider = False,
+        validate: bool | str | Provider = False,
         conversation_id: object = None,
         pauses: Mapping[int, float] | None = None,
         invoices: Mapping[int, Invoice] | None = None,
@@ -172,7 +172,7 @@ class Pruner(Configured):
         return replace(call, terms=replace(call.terms, fallbacks=(*call.terms.fallbacks, *notes)))
 
     def _stages(
-        self, call: PruneCall, validate: bool | Provider, conversation_id: object
+        self, call: PruneCall, validate: bool | str | Provider, conversation_id: object
     ) -> Generator[Any, Any, Result[Any]]:
         """Run the stages of a prune. Yield the writer of its texts, and continue with the answer that is sent."""
         started, conversation = self._clock(), call.messages

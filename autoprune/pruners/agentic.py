@@ -66,7 +66,7 @@ def prune(
     strategy: str | Strategy | None = None,
     model: str | None = None,
     calibration: float = 1.0,
-    validate: bool | Provider = False,
+    validate: bool | str | Provider = False,
     pauses: Mapping[int, float] | None = None,
     archive: ArchiveLike | None = None,
 ) -> Result[Message]:

@@ -24,7 +24,7 @@ def choose_strategy(text: str | None, environ: Mapping[str, str]) -> Strategy | 
     named = text or environ.get("AUTOPRUNE_STRATEGY", "").strip()
     if not named:
         return None
-    if is_in_file(named):
+    if is_in_file(named) or named.endswith(".py"):
         return load_strategy(named)
     name, bracket, rest = named.partition("(")
     if is_named(named, STRATEGIES) and bracket and not rest.rstrip().endswith(")"):

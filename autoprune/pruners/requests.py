@@ -23,10 +23,11 @@ from urllib.parse import unquote, urlsplit
 
 from autoprune.conversation.messages import MARK
 from autoprune.economics import prices
-from autoprune.errors import ConversationError
+from autoprune.errors import ConversationError, SettingsError
 from autoprune.planning.plan import ThinkingPolicy
 from autoprune.planning.thinking import BETA_HEADER, merged, policy
 from autoprune.pruners._marks import mark_before_cut
+from autoprune.pruners._pruner import Pruner
 from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.conversation import ConversationPruner
 from autoprune.pruners.history import History, likely_life, marked_lives
@@ -215,6 +216,11 @@ def prune_request(
     Raises SettingsError for invalid settings. A faulty conversation raises nothing: the request is returned unchanged,
     and `note` says what is wrong.
     """
+    if not isinstance(pruner, Pruner) or not isinstance(path, str):
+        raise SettingsError(
+            f"prune_request got {pruner!r} as a pruner and {path!r} as a path: give a pruner, the request's body and a "
+            'path such as "/v1/messages"'
+        )
     given = NO_HEADERS if headers is None else headers
     if not isinstance(body, Mapping):
         return PrunedRequest(body, given, note=f"the body is {type(body).__name__}, not an object with messages")

@@ -24,7 +24,15 @@ from autoprune.conversation.messages import fields, fields_of, listed, nested, w
 from autoprune.conversation.transcript import Entry, Location, Path, Speaker, Thought, ToolCall, ToolInput, ToolResult
 from autoprune.tokens import MESSAGE_TOKENS, NAME_TOKENS, Count
 from autoprune.wire import texts
-from autoprune.wire._detection import SHIPPED, dominant_format, find_formats, is_from_model, new_parser, recognize
+from autoprune.wire._detection import (
+    SHIPPED,
+    check_formats,
+    dominant_format,
+    find_formats,
+    is_from_model,
+    new_parser,
+    recognize,
+)
 from autoprune.wire._media import find_medium, is_media, media
 from autoprune.wire._parts import (
     Payload,
@@ -92,6 +100,7 @@ __all__ = [
     "ToolResult",
     "as_json",
     "check_accepted",
+    "check_formats",
     "dominant_format",
     "encrypted_tokens",
     "fields",

@@ -28,7 +28,7 @@ RECIPE = "see docs/integrations/recipes.md"
 # How to prune the messages of frameworks, by the package or module that defines their classes.
 ADAPTERS = {
     "langchain_core": "use autoprune.integrations.langchain, or formats=[autoprune.integrations.langchain_messages]",
-    "pydantic_ai": "use autoprune.integrations.pydantic_ai, or formats=[autoprune.integrations.pydantic_ai]",
+    "pydantic_ai": "use autoprune.integrations.pydantic_ai, or formats=[autoprune.integrations.pydantic_ai_messages]",
     "google.adk": "use autoprune.integrations.adk",
     "agents.items": "use autoprune.integrations.openai_agents",
     **dict.fromkeys(("haystack", "autogen_core", "autogen_agentchat", "smolagents"), RECIPE),
@@ -73,6 +73,18 @@ def _standing_after(summary: RunningSummary) -> Standing:
     if summary.calls == CALLS_LATER:
         return Standing(calls_later=True)
     return Standing(has_spoken=True) if summary.calls else Standing(is_folded=True)
+
+
+def check_formats(formats: object) -> Sequence[Format]:
+    """Return a caller's formats. Raises SettingsError for anything but a list of formats."""
+    given = formats if isinstance(formats, list | tuple) else (formats,)
+    for each in given:
+        if not (isinstance(getattr(each, "NAME", None), str) and callable(getattr(each, "seen", None))):
+            raise SettingsError(
+                f"formats holds {each!r}, which is no format: give a list of modules or objects such as "
+                "[autoprune.integrations.langchain_messages]; settings choose a shipped format by its name"
+            )
+    return given
 
 
 def recognize(message: object, at: int, formats: Sequence[Format]) -> tuple[Mapping[str, object], Format]:

@@ -89,7 +89,7 @@ def problems(
 def check_accepted(
     pruned: Sequence[object],
     given: Sequence[object],
-    validate: bool | Provider = True,
+    validate: bool | str | Provider = True,
     written_in: str | None = None,
     formats: Sequence[Format] = SHIPPED,
 ) -> tuple[str, ...]:
@@ -97,14 +97,14 @@ def check_accepted(
 
     The error says whether the provider would have rejected the original too.
 
-    `validate` is the pruner's setting: False for no check, a `Provider` for its rules, True for the rules of the format
-    that `written_in` names or that the messages show. `formats` are the formats that messages may be written in. The
-    rules of a caller's format are unknown: if `written_in` names such a format or a message is written in one, nothing
-    is checked, and the returned notes state this.
+    `validate` is the pruner's setting: False for no check, a provider or its name for its rules, True for the rules of
+    the format that `written_in` names or that the messages show. `formats` are the formats that messages may be written
+    in. The rules of a caller's format are unknown: if `written_in` names such a format or a message is written in one,
+    nothing is checked, and the returned notes state this.
     """
     if not validate:
         return ()
-    provider = validate if isinstance(validate, Provider) else written_in
+    provider = written_in if validate is True else find_provider(validate, pruned)
     if not isinstance(provider, Provider) and (unknown := _format_without_rules(pruned, provider, formats)) is not None:
         return (f"nothing was validated: no rules are known for the format {unknown!r}",)
     broken = problems(pruned, provider)
@@ -115,7 +115,7 @@ def check_accepted(
             if problems(given, provider)
             else "Your messages were fine before they were pruned: please report this as a bug of autoprune"
         )
-        listed_problems = "; ".join(map(str, broken[:5])) + ("; …" if len(broken) > 5 else "")
+        listed_problems = "; ".join(map(str, broken[:5])).rstrip(".") + ("; …" if len(broken) > 5 else "")
         raise RuleError(f"the provider would refuse the conversation: {listed_problems}. {had}", broken)
     return ()
 
@@ -150,6 +150,8 @@ def repair(
     """
     if open_calls not in DONE:
         raise SettingsError(f"open_calls is {open_calls!r}: give one of {', '.join(DONE)}")
+    if not isinstance(reason, str):
+        raise SettingsError(f"reason is {reason!r}: give a text for the result of a call that has none")
     messages = _check_list(conversation)
     rules = find_provider(provider, messages)
     done: list[Repair] = []

@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import Callable
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,7 +11,7 @@ import conversations
 import pytest
 from tables import each_row
 
-from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs, SettingsError, prune_history
+from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs, SettingsError, prune_history, repair
 from autoprune.conversation.edits import Fold
 from autoprune.integrations._hooks import FrameworkPruner, RequestPruner
 from autoprune.pruners._base import RESTORED
@@ -200,3 +201,35 @@ def test_a_strategy_that_folds_is_an_error_for_the_pruner_that_clears(name: str)
 def test_parameters_that_cannot_be_read_are_an_error_through_strategy_name_too(name: str):
     with pytest.raises(SettingsError, match="low_water"):
         AgenticConversationPruner(ARGS).prune_conversations(MESSAGES, strategy_name=name)
+
+
+@each_row(
+    ("options", "said"),
+    [
+        ({"formats": ["anthropic"]}, "formats holds 'anthropic', which is no format"),
+        ({"formats": chat}, None),
+        ({"formats": 5}, "formats holds 5"),
+        ({"remember": "8"}, "remember is '8': give a number, 0 or more"),
+        ({"count": 5}, "count is 5: give a function, or None"),
+        ({"on_pruned": "log"}, "on_pruned is 'log': give a function, or None"),
+    ],
+)
+def test_options_of_a_constructor_that_cannot_be_used_are_an_error_at_once(options: Any, said: str | None):
+    with pytest.raises(SettingsError, match=said) if said else nullcontext():
+        AgenticConversationPruner("50k", **options)
+
+
+@each_row(("pruner", "path"), [("4k", "/v1/messages"), (AgenticConversationPruner("4k"), 5), (None, "/v1/messages")])
+def test_a_request_without_a_pruner_or_a_path_is_an_error(pruner: Any, path: Any):
+    with pytest.raises(SettingsError, match="give a pruner, the request's body and a path"):
+        prune_request(pruner, {"messages": MESSAGES}, path)
+
+
+def test_advice_needs_no_safe_zone_that_is_larger_than_any_window():
+    result = AgenticConversationPruner(10).prune(MESSAGES, calibration=1e9)
+    assert "over" in str(result) or "above" in str(result)
+
+
+def test_a_reason_that_is_no_text_is_an_error():
+    with pytest.raises(SettingsError, match="reason is 5: give a text"):
+        repair(MESSAGES, reason=5)  # type: ignore[arg-type]

@@ -115,4 +115,4 @@ def test_in_a_folder_of_harbors_jobs_only_its_trajectories_are_sessions(tmp_path
     files(tmp_path, "config.json", "job/config.json", "job/result.json", *(f"job/trial/{name}" for name in trial))
     found = [str(file.relative_to(tmp_path)) for file in places.expand_names([str(tmp_path)])]
     assert found == ["config.json", "job/trial/agent/trajectory.json"]
-    assert places.expand_names([str(tmp_path / "job" / "result.json")]) == [tmp_path / "job" / "result.json"]
+    assert places.expand_names(str(tmp_path / "job" / "result.json")) == [tmp_path / "job" / "result.json"]

@@ -248,11 +248,17 @@ def test_a_role_that_nobody_knows_is_noted(role: str):
     assert note.startswith(f"role {role!r} in messages 0, 1 is not known: give 'user', 'assistant' or 'tool'")
 
 
+PYDANTIC_AI = "autoprune.integrations.pydantic_ai"
+
+
 @pytest.mark.parametrize(
     ("package", "how"),
     [
         ("langchain_core.messages.human", "use autoprune.integrations.langchain, or formats=["),
-        ("pydantic_ai.messages", "use autoprune.integrations.pydantic_ai, or formats=["),
+        (
+            "pydantic_ai.messages",
+            "use autoprune.integrations.pydantic_ai, or formats=[autoprune.integrations.pydantic_ai_messages]",
+        ),
         ("google.adk.events.event", "use autoprune.integrations.adk"),
         ("agents.items", "use autoprune.integrations.openai_agents"),
         ("smolagents.models", "see docs/integrations/recipes.md"),

@@ -1166,6 +1166,15 @@ def test_a_provider_of_ones_own_is_checked_and_mended_by_its_own_rules():
     assert repair(NAMED, Provider("gateway", refuse_names)) == (NAMED, ())
 
 
+def test_a_pruner_validates_by_the_name_of_a_provider():
+    empty = [GO, {"role": "assistant", "content": ""}, GO]
+    with pytest.raises(RuleError, match=r"empty.*[^.]\. Your messages had such problems"):
+        AgenticConversationPruner("50k").prune(empty, validate="anthropic")
+    for wrong in ("openaii", 5):
+        with pytest.raises(SettingsError, match=f"the rules of provider {wrong!r}"):
+            AgenticConversationPruner("50k").prune(empty, validate=wrong)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("pruner", [AgenticConversationPruner("50k"), ConversationPruner("50k")])
 def test_a_pruner_validates_by_a_provider_of_ones_own(pruner: Any):
     assert "validated" not in " ".join(pruner.prune([GO], validate=GATEWAY).report.fallbacks)

@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -37,6 +38,8 @@ def serve_tools(archive: ArchiveFolder = None) -> None:
 
 async def _serve(archive: str | None) -> None:
     """Answer until standard input ends. The SDK redirects what anything else prints to standard error."""
+    if sys.stdin is None:
+        raise SettingsError("standard input is closed: an assistant that starts the server writes to it")
     try:
         import mcp_types as types  # the second version of the SDK
         from mcp.server import Server

@@ -6,11 +6,13 @@ Changes nothing, calls no model.
 import dataclasses
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from autoprune.conversation.edits import Replace
 from autoprune.conversation.transcript import ToolResult
 from autoprune.economics import Prices
+from autoprune.errors import SettingsError
 from autoprune.facts.calls import target
 from autoprune.planning.clamping import Clamp
 from autoprune.planning.plan import Plan
@@ -44,10 +46,11 @@ def advice(pruner: Any, folding: Callable[[], Any], strategy: object, calibratio
 
     def find_zone(by: Any, chosen: object, zone: int) -> int | None:
         """Find a safe zone of at least `zone` that a strategy reaches; None if none was found."""
-        for _ in range(ROUNDS):
-            if (left := tokens_left(by, chosen, zone)) <= zone:
-                return zone
-            zone = left
+        with suppress(SettingsError):  # a zone larger than any window
+            for _ in range(ROUNDS):
+                if (left := tokens_left(by, chosen, zone)) <= zone:
+                    return zone
+                zone = left
         return None
 
     other = folding()
