@@ -85,9 +85,10 @@ def row(strategy: str, known: Sequence[Replayed]) -> tuple[str, ...]:
     prevented = f"{sum(each.is_prevented for each in known)} of {len(known)}"
     left = f"{median(each.left for each in known):.0%}"
     later = [each.later for each in known if each.later]
-    before, after = sum(each.recorded for each in later), sum(each.replayed for each in later)
-    afterwards = f"{after / before:.3f}" if before else "–"
-    return strategy, prevented, left, f"{pruned / unpruned:.3f}", afterwards, " / ".join(kept)
+    recorded, replayed = sum(each.recorded for each in later), sum(each.replayed for each in later)
+    shares = (replayed / recorded, (pruned + replayed) / (unpruned + recorded)) if recorded else ()
+    afterwards = [f"{share:.3f}" for share in shares] or ["–", "–"]
+    return strategy, prevented, left, f"{pruned / unpruned:.3f}", *afterwards, " / ".join(kept)
 
 
 def main() -> None:
@@ -107,8 +108,10 @@ def main() -> None:
     for agent in [*agents, ""] if len(agents) > 1 else [""]:
         known = [each for each in found.values() if agent in ("", each.compaction.agent)]
         print(f"\n{agent or 'all'}")
-        print(f"| strategy | would not have happened | prompt left | bill | afterwards | {' / '.join(MAIN)} kept, % |")
-        print("|---|---|---|---|---|---|")
+        print(
+            f"| strategy | would not have happened | prompt left | bill | afterwards | both | {' / '.join(MAIN)} kept, % |"
+        )
+        print("|---|---|---|---|---|---|---|")
         for strategy in STRATEGIES:
             print(f"| {' | '.join(row(strategy, [each for each in known if each.strategy == strategy]))} |")
 
