@@ -406,11 +406,11 @@ def compactions_text(found: CompactionSum, run: str) -> RenderableType:
     if not found.count:
         return Group()
     agents = {name: each for name, each in found.agents.items() if each.count}
-    lines = [each.in_words(f"`{run}`", f"{printable(name or 'plain messages')}:") for name, each in agents.items()]
+    by_agent = [each.in_words(f"`{run}`", f"{printable(name or 'plain messages')}:") for name, each in agents.items()]
+    lines = [*(by_agent if len(by_agent) > 1 else ()), found.afterwards]
     return Group(
         Text(found.in_words(f"`{run}`"), style="bold"),
-        *(Text(line) for line in lines if len(lines) > 1),
-        Text(found.afterwards),
+        *(Text(line) for line in lines if line),
         Text(found.basis, style="dim"),
         "",
     )
