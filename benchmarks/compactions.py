@@ -108,9 +108,8 @@ def main() -> None:
     for agent in [*agents, ""] if len(agents) > 1 else [""]:
         known = [each for each in found.values() if agent in ("", each.compaction.agent)]
         print(f"\n{agent or 'all'}")
-        print(
-            f"| strategy | would not have happened | prompt left | bill | afterwards | both | {' / '.join(MAIN)} kept, % |"
-        )
+        kept = f"{' / '.join(MAIN)} kept, %"
+        print(f"| strategy | would not have happened | prompt left | bill | afterwards | both | {kept} |")
         print("|---|---|---|---|---|---|---|")
         for strategy in STRATEGIES:
             print(f"| {' | '.join(row(strategy, [each for each in known if each.strategy == strategy]))} |")
