@@ -21,9 +21,18 @@ def choose_strategy(text: str | None, environ: Mapping[str, str]) -> Strategy | 
 
     Raises SettingsError for an unknown name or unknown parameters.
     """
-    named = text or environ.get("AUTOPRUNE_STRATEGY", "").strip()
-    if not named:
+    if text:
+        return _find_strategy(text)
+    if not (named := environ.get("AUTOPRUNE_STRATEGY", "").strip()):
         return None
+    try:
+        return _find_strategy(named)
+    except SettingsError as error:
+        raise SettingsError(f"AUTOPRUNE_STRATEGY is {named!r}: {error}") from error
+
+
+def _find_strategy(named: str) -> Strategy | FoldingStrategy:
+    """Find the strategy that a text names, one in a file too."""
     if is_in_file(named) or named.endswith(".py"):
         return load_strategy(named)
     name, bracket, rest = named.partition("(")

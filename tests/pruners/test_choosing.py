@@ -76,12 +76,16 @@ def test_a_strategy_may_be_unnamed(environ: dict[str, str]):
         ),
         ("keep_last(n=)", "strategy 'keep_last(n=)' cannot be read"),
         ("missing.py:Mine", "missing.py"),
+        ("mine.py", "'mine.py' does not name a strategy in a file: write it as path/to/file.py:Name"),
     ],
 )
 def test_an_unknown_strategy_is_reported(text: str, said: str):
     with pytest.raises(SettingsError) as refusal:
         choose_strategy(text, {})
     assert said in str(refusal.value)
+    with pytest.raises(SettingsError) as refusal:
+        choose_strategy(None, {"AUTOPRUNE_STRATEGY": text})
+    assert str(refusal.value).startswith(f"AUTOPRUNE_STRATEGY is {text!r}: ")
 
 
 def test_one_in_a_file_goes_to_the_pruner_that_it_is_written_for(tmp_path: Path):
