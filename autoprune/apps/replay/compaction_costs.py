@@ -276,8 +276,8 @@ class CompactionSum:
         """The parts of the cost, and the compactions that are not counted, as text."""
         own = f" Those that you asked for are not counted: {self.by_user:,}."
         cuts = (
-            " To prevent one, a prompt is cut before it reaches that size; the bill above leaves out these cuts and the "
-            "longer prompts after them."
+            " To prevent one, a prompt is cut before it reaches that size; the bill above leaves out these cuts and "
+            "the longer prompts after them."
         )
         return (
             "The cost of a compaction is that of the summary, an estimate, and of the cold prompt after it."
