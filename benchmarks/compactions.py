@@ -69,7 +69,11 @@ def replay_one(around: Around, strategy: str, share: float) -> Replayed:
     limit = None if without else round(found.prompt * share / SHARE)
     run = replay_stretch(around.before, name, limit)
     left, is_prevented = run.prompts[-1].tokens / found.prompt, found.is_prevented_by(run)
-    later = around.later(replay_stretch(around.joined, name, limit)) if limit and is_prevented else None
+    later = (
+        around.later(replay_stretch(around.joined, name, limit, around.before.prices))
+        if limit and is_prevented
+        else None
+    )
     return Replayed(found, strategy, is_prevented, left, figures(run, name, (OWN,), style=FULL), later)
 
 

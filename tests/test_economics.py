@@ -197,6 +197,8 @@ def test_a_model_that_its_vendor_does_not_list_has_the_prices_of_a_seller(name: 
         ("claude-opus-4-8-fast", "claude-opus-4-8", 2),
         ("claude-opus-4-6-fast", "claude-opus-4-6", 6),
         ("anthropic/claude-opus-4.8-fast", "claude-opus-4-8", 2),
+        ("claude-opus-4-6-20260101-fast", "claude-opus-4-6", 6),
+        ("claude-haiku-4-5-fast", "claude-haiku-4-5", 1),  # no such price is listed
     ],
 )
 def test_a_model_in_fast_mode_costs_a_multiple_and_has_the_window_of_the_model(name: str, plain: str, times: int):
@@ -208,6 +210,12 @@ def test_a_model_in_fast_mode_costs_a_multiple_and_has_the_window_of_the_model(n
 
 def test_a_model_that_is_named_fast_by_its_vendor_is_no_other_model():
     assert (prices(None, "grok-4-fast").note, window_of("grok-4-fast")) == ("", 2_000_000)
+    assert prices(None, "grok-4.1-fast").input_price
+
+
+def test_an_unlisted_price_of_fast_mode_is_said():
+    note = "no price of fast mode is listed for 'claude-haiku-4-5-fast': it has those of claude-haiku-4-5"
+    assert prices(None, "claude-haiku-4-5-fast").note == note
 
 
 @each_row(

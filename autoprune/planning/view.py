@@ -188,7 +188,7 @@ class BaseStrategy:
     """Texts for every report about the strategy, such as a warning."""
 
     # Optional methods. None means that the strategy does not have the method, so the walk does not call it.
-    check: "Callable[[], None] | None" = None
+    check_parameters: "Callable[[], None] | None" = None
     """Raise SettingsError for a parameter that cannot be used. Called before a walk begins."""
     begin: "Callable[[], Strategy] | None" = None
     """Create the object with `step` for one walk, for strategies that remember something between requests."""
@@ -393,7 +393,7 @@ def folds(strategy: object) -> bool:
 
 def stepper(strategy: Strategy) -> Strategy:
     """Check a strategy, and return the object whose `step` one walk calls: what `begin` returns, or else itself."""
-    check: Callable[[], None] | None = getattr(strategy, "check", None)
+    check: Callable[[], None] | None = getattr(strategy, "check_parameters", None)
     if callable(check):
         check()
     begin: Callable[[], Strategy] | None = getattr(strategy, "begin", None)

@@ -26,7 +26,7 @@ from autoprune.planning.protections import DEFAULT_PROTECTIONS, Retention
 from autoprune.planning.thinking import NO_OUTCOME, PolicyOutcome, drop_block, outcome, policy
 from autoprune.planning.view import FoldContext, FoldingStrategy, Strategy, asks_always, folds, name_of, option
 from autoprune.planning.walk import Walk
-from autoprune.pruners.history import History, check_history, likely_life, marked_lives
+from autoprune.pruners.history import History, check_history
 from autoprune.pruners.memory import REMEMBERED, Memory, Reading, Remembered, fixed_tokens
 from autoprune.pruners.result import BeforePrune, OnPruned
 from autoprune.settings import (
@@ -34,7 +34,6 @@ from autoprune.settings import (
     below_compaction,
     budget_tokens,
     cache_ttl,
-    fill_in,
     missing_safe_zone,
     overhead_tokens,
     override,
@@ -341,21 +340,13 @@ class Configured:
         self.formats = tuple(import_module(each) if isinstance(each, str) else each for each in state["formats"])
         self._clear_caches()
 
-    def _terms(
-        self, strategy: object, calibration: float, history: History | None = None, messages: Sequence[object] = ()
-    ) -> Terms:
-        """Resolve all settings of one prune. Raises SettingsError for a value that cannot be used.
-
-        If no life of the cache is given, the one that the cache marks in the messages ask for counts.
-        """
+    def _terms(self, strategy: object, calibration: float, history: History | None = None) -> Terms:
+        """Resolve all settings of one prune. Raises SettingsError for a value that cannot be used."""
         chosen, fallback = self._choose_strategy(strategy)
-        args: Any = self.args
-        if weighs_prices(chosen) and (life := likely_life(marked_lives(messages))):
-            args = fill_in(args, self._environ, cache_ttl=life)
-        first = self._resolve(chosen, fallback, args, calibration)
+        first = self._resolve(chosen, fallback, self.args, calibration)
         if history is None:
             return first
-        later = []
+        args, later = self.args, []
         for at, changes in sorted(check_history(history).items()):
             settings = dict(changes)
             calibration = settings.pop("calibration", calibration)

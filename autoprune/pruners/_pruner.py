@@ -36,6 +36,7 @@ from autoprune.pruners.report import Report, cleanup_statistics
 from autoprune.pruners.report.advice import advice, cache_note
 from autoprune.pruners.result import Callbacks, Message, Result, archive_payloads
 from autoprune.settings import (
+    PruneArgs,
     cache_ttl,
     fill_in,
     overhead_tokens,
@@ -155,11 +156,10 @@ class Pruner(Configured):
         usage: object,
     ) -> PruneCall:
         """Check the settings and the conversation. Raises SettingsError or ConversationError."""
-        messages = check_conversation(conversation)
-        terms = self._terms(strategy, calibration, history, messages)
+        terms = self._terms(strategy, calibration, history)
         call = PruneCall(
             terms,
-            messages,
+            check_conversation(conversation),
             {} if pauses is None else check_pauses(pauses),
             {} if invoices is None else check_invoices(invoices),
             key=terms,
@@ -281,8 +281,13 @@ class Pruner(Configured):
         return self if self._has_strategy or recommended is None else self._with(default=recommended)
 
     def check_settings(self) -> Self:
-        """Return this pruner. Raises the SettingsError of a prune, as far as it needs neither messages nor a model."""
-        self.fill_in(window=ANY_WINDOW).plan([])
+        """Return this pruner. Raises the SettingsError of a prune, as far as it needs neither messages nor a model.
+
+        The attributes of an object with settings are not checked, since they are read at each prune.
+        """
+        if self.args is None or isinstance(self.args, PruneArgs | Mapping | str | int | float):
+            window_tokens(self.args, self._environ)
+            self.fill_in(window=ANY_WINDOW).plan([])
         return self
 
     def _with(self, **attributes: Any) -> Self:

@@ -148,10 +148,8 @@ class ConversationPruner(Pruner):
         if seconds is not None and (not is_number(seconds, 0, int | float) or not seconds):
             raise SettingsError(f"max_seconds is {seconds!r}: give seconds, more than 0, or None")
 
-    def _terms(
-        self, strategy: object, calibration: float, history: History | None = None, messages: Sequence[object] = ()
-    ) -> Terms:
-        terms = super()._terms(strategy, calibration, history, messages)
+    def _terms(self, strategy: object, calibration: float, history: History | None = None) -> Terms:
+        terms = super()._terms(strategy, calibration, history)
         return replace(terms, strategy=self._with_group_size(terms.strategy))
 
     def _with_group_size(self, strategy: FoldingStrategy) -> FoldingStrategy:

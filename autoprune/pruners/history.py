@@ -25,16 +25,15 @@ neither does the difference between a string and a text block, which a mark make
 """
 
 import json
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from threading import Lock
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import autoprune.wire as wire
-from autoprune.conversation.messages import cache_marks, fields_of, without_marks
+from autoprune.conversation.messages import fields_of, without_marks
 from autoprune.errors import SettingsError, is_number, near_or_all
-from autoprune.settings import ttl_seconds
 
 # Settings by the number of messages of the first request that they apply to. The names are those of
 # `settings.SETTINGS`, and "calibration".
@@ -99,30 +98,6 @@ def with_request(history: History, now: Mapping[str, Any], messages: int) -> dic
             found[at] = changes
         before = state
     return found
-
-
-# Cache lives
-
-
-def marked_lives(messages: Sequence[object], whole: object = None) -> Mapping[float | None, int]:
-    """Count the messages for which cache marks ask for each life in seconds; None is the provider's default.
-
-    `whole` is Anthropic's mark on the last block, wherever it is.
-    """
-    covered: Counter[float | None] = Counter()
-    done = 0
-    for at, message in enumerate(messages, 1):
-        for mark in cache_marks(message):
-            covered[ttl_seconds(mark.get("ttl"))] += at - done  # a mark covers all messages since the previous mark
-            done = at
-    if isinstance(whole, Mapping):
-        covered[ttl_seconds(whole.get("ttl"))] += len(messages) - done
-    return covered
-
-
-def likely_life(lives: Mapping[float | None, int]) -> float | None:
-    """Return the life for which marks ask in most messages; None if they ask for none."""
-    return max(lives, key=lambda life: lives[life], default=None)
 
 
 # Conversations

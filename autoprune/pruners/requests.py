@@ -15,24 +15,24 @@ without a conversation, or a history that the provider stores (`previous_respons
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from autoprune.conversation.messages import MARK
+from autoprune.conversation.messages import MARK, cache_marks
 from autoprune.economics import prices
 from autoprune.errors import ConversationError, SettingsError
 from autoprune.planning.plan import ThinkingPolicy
 from autoprune.planning.thinking import BETA_HEADER, merged, policy
 from autoprune.pruners._marks import mark_before_cut
-from autoprune.pruners._pruner import Pruner
 from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.conversation import ConversationPruner
-from autoprune.pruners.history import History, likely_life, marked_lives
+from autoprune.pruners.history import History, check_history
 from autoprune.pruners.result import Result
-from autoprune.settings import ttl_seconds
+from autoprune.settings import cache_ttl, duration, ttl_seconds
 
 __all__ = ["APIS", "Api", "Place", "PrunedRequest", "place", "prune_request", "requested_life"]
 
@@ -167,8 +167,25 @@ def requested_life(found: Place, body: Mapping[str, Any], *, charges_writes: boo
     if life is not None:
         return life
     messages = found.messages(body)
-    lives = marked_lives(messages if isinstance(messages, list) else [], inside.get(MARK))
-    return likely_life(lives or marked_lives([{"content": each} for each in found.beside(body)]))
+    lives = _marked_lives(messages if isinstance(messages, list) else [], inside.get(MARK))
+    lives = lives or _marked_lives([{"content": each} for each in found.beside(body)])
+    return max(lives, key=lambda each: lives[each], default=None)
+
+
+def _marked_lives(messages: Sequence[object], whole: object = None) -> Mapping[float | None, int]:
+    """Count the messages for which cache marks ask for each life in seconds; None is the provider's default.
+
+    `whole` is Anthropic's mark on the last block, wherever it is.
+    """
+    covered: Counter[float | None] = Counter()
+    done = 0
+    for at, message in enumerate(messages, 1):
+        for mark in cache_marks(message):
+            covered[ttl_seconds(mark.get("ttl"))] += at - done  # a mark covers all messages since the previous mark
+            done = at
+    if isinstance(whole, Mapping):
+        covered[ttl_seconds(whole.get("ttl"))] += len(messages) - done
+    return covered
 
 
 @dataclass(frozen=True)
@@ -216,7 +233,7 @@ def prune_request(
     Raises SettingsError for invalid settings. A faulty conversation raises nothing: the request is returned unchanged,
     and `note` says what is wrong.
     """
-    if not isinstance(pruner, Pruner) or not isinstance(path, str):
+    if not hasattr(pruner, "fill_in") or not isinstance(path, str):
         raise SettingsError(
             f"prune_request got {pruner!r} as a pruner and {path!r} as a path: give a pruner, the request's body and a "
             'path such as "/v1/messages"'
@@ -251,9 +268,12 @@ def prune_request(
 def _pruner_for_request(pruner: Any, found: Place, body: Mapping[str, object], history: History) -> Any:
     """The pruner with the request's model, format and cache life, and the tokens beside its messages."""
     of_model = pruner.fill_in(model=found.model, **({"format": found.api.format} if found.api.format else {}))
-    asked = requested_life(found, body, charges_writes=prices(None, found.model).write > 1)
-    lives = [life for life in (asked, *(changes.get("cache_ttl") for changes in history.values())) if life]
-    of_model = of_model.fill_in(**({"cache_ttl": max(lives)} if lives else {}))  # what was written may live longer
+    if isinstance(pruner, AgenticConversationPruner) and cache_ttl(pruner.args, pruner._environ) is None:
+        asked = requested_life(found, body, charges_writes=prices(None, found.model).write > 1)
+        known = (duration(changes.get("cache_ttl")) for changes in check_history(history).values())
+        # What was written for an hour may live that long, whatever later requests ask for.
+        if lives := [*filter(None, (asked, *known))]:
+            of_model = of_model.fill_in(cache_ttl=max(lives))
     if not found.api.format and policy(None, found.model) is ThinkingPolicy.DROP_BLOCK:
         of_model = of_model.fill_in(thinking_policy=ThinkingPolicy.REFUSE)
     return of_model.fill_in(overhead_tokens=sum(tokens_of(each, of_model.count_text) for each in found.beside(body)))

@@ -7,7 +7,7 @@ and differ in their version: gpt-6.2-sol is priced like gpt-6.1-sol, and claude-
 import re
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -31,7 +31,8 @@ ZEROS = re.compile(r"(?<=\.\d)0\b")  # grok-4.20 came before grok-4.3
 LONGEST_VERSION = 3  # digits: a longer number is a date
 # Words of models for a single purpose, which are no measure for others.
 SPECIAL = frozenset(("audio", "cyber", "highspeed", "image", "live", "oss", "realtime", "rosalind", "search", "tts"))
-FAST = "-fast"  # the suffix of a model in fast mode, which costs a multiple
+CLAUDE, FAST = "claude-", "-fast"  # models of Anthropic in fast mode, which costs a multiple
+DATE = re.compile(r"-\d{8}$")  # in a model's name
 LEAST_WORD = 3  # letters: "m" is not of the family of m2-her
 STAGES = frozenset(("preview", "latest", "exp", "experimental"))  # words that do not make another model
 
@@ -52,13 +53,14 @@ def find_model(model: str, provider: str | None = None) -> ListedModel:
     from genai_prices.data_snapshot import get_snapshot
 
     name = bare_name(model)
+    if name.startswith(CLAUDE) and name.endswith(FAST):
+        return _in_fast_mode(model, name.removesuffix(FAST), provider)
     with suppress(LookupError):
         vendor, info = get_snapshot().find_provider_model(name, None, provider, None)
-        if not name.endswith(FAST) or FAST in info.id:
-            return ListedModel(vendor.id, vendor.name, info)
+        return ListedModel(vendor.id, vendor.name, info)
     names = (name, model.rpartition("/")[2].lower())  # some are listed by their name at Bedrock only
     for vendor in get_snapshot().providers if provider is None else ():
-        for info in (each for each in vendor.models if each.id.lower() in names or _is_fast(each.id, name)):
+        for info in (each for each in vendor.models if each.id.lower() in names):
             return ListedModel(vendor.id, vendor.name, info, f"{model!r} has the prices of {vendor.name}")
     vendor = _vendor(name, provider)
     relative = _newest_of_family(name, vendor.models)
@@ -68,9 +70,17 @@ def find_model(model: str, provider: str | None = None) -> ListedModel:
     return ListedModel(vendor.id, vendor.name, relative, note)
 
 
-def _is_fast(id: str, name: str) -> bool:
-    """Whether a gateway's id is that of a model in fast mode, which its vendor does not list."""
-    return name.endswith(FAST) and bare_name(id).replace(".", "-") == name.replace(".", "-")
+def _in_fast_mode(model: str, plain: str, provider: str | None) -> ListedModel:
+    """Find a model of Anthropic in fast mode, which only gateways list; else the plain one, with a note."""
+    from genai_prices.data_snapshot import get_snapshot
+
+    wanted = f"{DATE.sub('', plain)}{FAST}".replace(".", "-")
+    for vendor in get_snapshot().providers:
+        for info in vendor.models:
+            if bare_name(info.id).replace(".", "-") == wanted and ":" not in info.id:
+                return ListedModel(vendor.id, vendor.name, info, f"{model!r} has the prices of {vendor.name}")
+    found = find_model(plain, provider)
+    return replace(found, note=f"no price of fast mode is listed for {model!r}: it has those of {found.info.id}")
 
 
 def _vendor(name: str, provider: str | None) -> Any:
@@ -97,9 +107,9 @@ def listed_window(model: str, provider: str | None = None) -> int | None:
     if model.lower().endswith(LONG_WINDOW):
         return LONG
     name = bare_name(model)
-    found = find_model(model, provider)
-    if found.note and name.endswith(FAST):
+    if name.startswith(CLAUDE) and name.endswith(FAST):
         return listed_window(name.removesuffix(FAST), provider)
+    found = find_model(model, provider)
     window = _whole_window(found, model, provider)
     has_two_parts = found.vendor in OPENAI and name.startswith("gpt-") and version(name) >= GPT
     return window - ANSWERS_ONLY if window and window > ANSWERS_ONLY and has_two_parts else window

@@ -169,7 +169,7 @@ class CacheAware(BaseStrategy):
         note = prices(self.prices).note
         return (f"{note}; give the name of a listed model, or cache_aware(prices=(…, …))",) if note else ()
 
-    def check(self) -> None:
+    def check_parameters(self) -> None:
         """Raise SettingsError for a parameter that cannot be used."""
         for name in ("threshold", "patience", "cache_life", "stay", "start_at"):
             is_optional = name == "cache_life"

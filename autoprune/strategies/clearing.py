@@ -70,7 +70,7 @@ class LowWater(BaseStrategy):
             wanted -= candidate.saves
             yield candidate.cleared(Reason.TO_TARGET if in_reach else Reason.OUT_OF_REACH)
 
-    def check(self) -> None:
+    def check_parameters(self) -> None:
         """Raise SettingsError for a parameter that cannot be used."""
         if not is_share(self.target) or not self.target:
             raise SettingsError(f"low_water: target is {self.target!r}: give {SHARE}, above 0 and at most 1")
@@ -92,7 +92,7 @@ class ObservationMasking(BaseStrategy):
     name: str = "observation_masking"
     does: str = ""
 
-    def check(self) -> None:
+    def check_parameters(self) -> None:
         """Raise SettingsError for a number that is out of range."""
         for name, least in (("keep", 0), ("polling", 1)):
             check_number(f"{self.name}: {name}", getattr(self, name), least)

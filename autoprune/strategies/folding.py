@@ -191,7 +191,7 @@ class Folding(BaseFoldingStrategy):
             if gain >= min(at_least, view.tokens - view.limit):
                 yield _one_fold(enough, Reason.OVER_SAFE_ZONE)
 
-    def check(self) -> None:
+    def check_parameters(self) -> None:
         """Raise SettingsError for an invalid parameter."""
         for name in ("over_messages", "keep", "group_size"):
             check_number(f"{self.name}: {name}", getattr(self, name), 0, optional=True)
@@ -209,7 +209,7 @@ class Folding(BaseFoldingStrategy):
         if self.results is not None and not isinstance(self.results, PerResult):
             raise SettingsError(f"{self.name}: results is {self.results!r}: give a PerResult, or None")
         if self.results is not None:
-            self.results.check()
+            self.results.check_parameters()
         if self.over_share is not None and (not is_share(self.over_share) or not self.over_share):
             raise SettingsError(f"{self.name}: over_share is {self.over_share!r}: give a share above 0, or None")
 

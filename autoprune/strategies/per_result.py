@@ -100,7 +100,7 @@ class PerResult(BaseFoldingStrategy):
     @cached_property
     def function_summarizer(self) -> ByFunction:
         """The caller's function as a summarizer. Raises SettingsError if `mode` is "custom" without a function."""
-        self.check()
+        self.check_parameters()
         assert self.function is not None
         return ByFunction(self.function)
 
@@ -131,7 +131,7 @@ class PerResult(BaseFoldingStrategy):
             reasons.append(f"this_turn_only leaves nothing for when={AFTER!r}")
         return f"per_result: no result was shortened: {'; '.join(reasons)}" if reasons else None
 
-    def check(self) -> None:
+    def check_parameters(self) -> None:
         """Raise SettingsError for an invalid parameter, except start limits."""
         if self.mode not in MODES:
             raise SettingsError(f"per_result: mode is {self.mode!r}: give one of {', '.join(MODES)}")

@@ -1,6 +1,6 @@
 """The formats that ship, and detection of a message's format: exactly one, or an error that says why."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
@@ -77,7 +77,7 @@ def _standing_after(summary: RunningSummary) -> Standing:
 
 def check_formats(formats: object) -> Sequence[Format]:
     """Return a caller's formats. Raises SettingsError for anything but a list of formats."""
-    given = formats if isinstance(formats, list | tuple) else (formats,)
+    given: list[Any] = [*formats] if isinstance(formats, Iterable) and not isinstance(formats, str) else [formats]
     for each in given:
         if not (isinstance(getattr(each, "NAME", None), str) and callable(getattr(each, "seen", None))):
             raise SettingsError(

@@ -3,6 +3,7 @@
 import os
 import re
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,9 @@ def test_a_session_file_that_was_copied_is_as_old_as_its_newest_line(tmp_path: P
     file = session(tmp_path / "s.jsonl", hours=30)
     os.utime(file)
     assert round((time.time() - session_times([file])["s"]) / HOUR) == 30
+    long = '{"timestamp": "2026-01-02T10:00:00Z"}, ' * 20_000
+    file.write_text(f'{{"timestamp": "{datetime.now(UTC).isoformat()}", "rows": [{long}]}}\n', encoding="utf-8")
+    assert time.time() - session_times([file])["s"] < HOUR
     unknown = tmp_path / "no_times.jsonl"
     unknown.write_text('{"text": "\\"timestamp\\": \\"2026-01-02T10:00:00Z\\""}')
     assert time.time() - session_times([unknown])["no_times"] < HOUR

@@ -225,6 +225,26 @@ def test_a_request_without_a_pruner_or_a_path_is_an_error(pruner: Any, path: Any
         prune_request(pruner, {"messages": MESSAGES}, path)
 
 
+def test_an_attribute_of_a_strategy_that_is_named_check_is_its_own():
+    class Mine:
+        name = "mine"
+
+        def check(self, view: Any) -> bool:
+            return True
+
+        def step(self, view: Any) -> list[Any]:
+            return []
+
+    assert AgenticConversationPruner(10, strategy=Mine()).prune(MESSAGES).conversation is MESSAGES
+
+
+def test_an_adapter_takes_settings_that_are_filled_in_later():
+    args = SimpleNamespace()
+    adapter = RequestPruner(args, None)  # type: ignore[arg-type]
+    args.conversation_prune_safe_zone_tokens = "2k"
+    adapter.prune({"messages": MESSAGES}, "/v1/chat/completions")
+
+
 def test_advice_needs_no_safe_zone_that_is_larger_than_any_window():
     result = AgenticConversationPruner(10).prune(MESSAGES, calibration=1e9)
     assert "over" in str(result) or "above" in str(result)

@@ -204,13 +204,13 @@ def test_the_sentence_says_what_they_cost_and_how_many_would_not_have_happened()
 def test_what_the_requests_after_prevented_ones_cost_is_said():
     one = compaction(later=Later(50, 4.0, 4.2))
     assert sum_compactions([one, compaction(is_prevented=None)]).afterwards == (
-        "The 50 requests after it cost $4.00, the summary included; without compaction their longer prompts would have "
-        "cost $4.20."
+        "The 50 requests after it cost $4.00, the summary included; without compaction, with longer prompts, they "
+        "would have cost $4.20."
     )
     two = compaction(later=Later(1_000, 90.0, 80.0, is_postponed=True))
     assert sum_compactions([one, two]).afterwards == (
-        "The 1,050 requests after them cost $94.00, summaries included; without compaction their longer prompts would "
-        "have cost $84.20. 1 of the compactions would only have come later."
+        "The 1,050 requests after them cost $94.00, summaries included; without compaction, with longer prompts, they "
+        "would have cost $84.20. At a later request 1 would have been due all the same."
     )
     unpriced = compaction(dollars=None, later=Later(50, 0.0, 0.0))
     assert sum_compactions([unpriced]).afterwards == sum_compactions([compaction()]).afterwards == ""
@@ -227,7 +227,7 @@ def test_they_are_summed_up_by_agent():
 def test_the_page_says_it():
     text = page([replay_session("a.jsonl", log(24, 3), ARGS)], [], prices=str(OWN), command="", advice="")
     assert "Your 1 compaction cost about $0.03; with <code>autoprune run</code> it would not have happened." in text
-    assert "The 3 requests after it cost $0.04, the summary included; without compaction" in text
+    assert "The 3 requests after it cost $0.04, the summary included; without compaction, with" in text
     assert '<span class="size">24 of 27</span>' in text
     assert text.count('class="compared compactions"') == 1
     assert 'aria-label="Prompts before 1 compaction, up to 26,000 tokens"' in text

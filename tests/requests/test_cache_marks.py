@@ -14,7 +14,7 @@ from strict_provider.exchange import Request
 from strict_provider.scripts import Play, Turn
 from tables import each_row
 
-from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs
+from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs, SettingsError
 from autoprune.conversation.messages import MOST_MARKS, cache_marks, without_marks
 from autoprune.economics import Ledger
 from autoprune.integrations._hooks import RequestPruner
@@ -103,18 +103,41 @@ def long_pause(mark: Any, pause: float = 900.0) -> tuple[list[Any], dict[int, fl
 )
 def test_a_mark_says_how_long_the_cache_lives(mark: Any, pause: float, is_cold: bool):
     messages, pauses = long_pause(mark, pause)
-    direct = AgenticConversationPruner("900k", strategy=IF_COLD, model=MODEL).prune(messages, pauses=pauses)
-    assert (direct.report.results_cleared > 0) == is_cold
     body = {"model": MODEL, "messages": messages}
     pruned = prune_request(pruner("900k", IF_COLD), body, MESSAGES, pauses=pauses)
-    assert pruned.result
-    assert pruned.result.report.results_cleared == direct.report.results_cleared
+    assert (pruned.body is not body) == is_cold
 
 
 def test_the_life_in_the_settings_counts_more_than_a_mark():
     messages, pauses = long_pause(HOUR)
-    args = PruneArgs("900k", model=MODEL, cache_ttl="5m")
-    assert AgenticConversationPruner(args, strategy=IF_COLD).prune(messages, pauses=pauses).report.results_cleared
+    given = AgenticConversationPruner(PruneArgs("900k", cache_ttl="5m"), strategy=IF_COLD)
+    body = {"model": MODEL, "messages": messages}
+    assert prune_request(given, body, MESSAGES, pauses=pauses).body is not body
+
+
+def test_what_was_cleared_stays_cleared_if_a_client_begins_to_ask_for_an_hour():
+    messages, pauses = long_pause({"type": "ephemeral"})
+    longer = [*messages, *step(30), *step(31), *step(32)]
+    history: Any = {}
+    for end, mark in ((61, {"type": "ephemeral"}), (63, {"type": "ephemeral"}), (65, HOUR), (67, HOUR)):
+        body = {"model": MODEL, "messages": [*longer[: end - 1], marked(longer[end - 1], mark)]}
+        pruned = prune_request(pruner("900k", IF_COLD), body, MESSAGES, history=history, pauses=pauses)
+        history = pruned.history
+        assert pruned.result
+        assert pruned.result.report.results_cleared == 29
+
+
+@each_row("history", [{0: {"cache_ttl": "1h"}}, {1: {"cache_ttl": 3_600}}])
+def test_a_life_in_the_history_may_have_any_form_of_the_setting(history: Any):
+    messages, pauses = long_pause({"type": "ephemeral"})
+    body = {"model": MODEL, "messages": messages}
+    assert prune_request(pruner("900k", IF_COLD), body, MESSAGES, history=history, pauses=pauses).body is body
+
+
+@each_row("history", [None, [1], {0: None}])
+def test_a_history_that_cannot_be_used_is_an_error(history: Any):
+    with pytest.raises(SettingsError, match="history"):
+        prune_request(pruner(), {"model": MODEL, "messages": steps(2)}, MESSAGES, history=history)
 
 
 def test_what_was_written_for_an_hour_is_warm_although_a_later_request_asks_for_less():

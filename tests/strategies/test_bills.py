@@ -378,10 +378,10 @@ def test_a_prompt_stays_below_a_tier_if_that_is_wanted_or_pays():
 
 def test_a_parameter_that_cannot_be_used_is_an_error():
     with pytest.raises(SettingsError, match="tier is 'up': give one of auto, stay, cross"):
-        CacheAware(tier="up").check()
+        CacheAware(tier="up").check_parameters()
     with pytest.raises(SettingsError, match="never_dearer is -1"):
-        CacheAware(never_dearer=-1).check()
+        CacheAware(never_dearer=-1).check_parameters()
     with pytest.raises(SettingsError, match="fold_steps is '10': give a number, 1 or more, or None"):
-        CacheAware(fold_steps="10").check()  # type: ignore[arg-type]
+        CacheAware(fold_steps="10").check_parameters()  # type: ignore[arg-type]
     with pytest.raises(SettingsError, match="clear_thinking is 'no': give True or False"):
-        CacheAware(clear_thinking="no").check()  # type: ignore[arg-type]
+        CacheAware(clear_thinking="no").check_parameters()  # type: ignore[arg-type]

@@ -52,7 +52,9 @@ def last_used(file: Path) -> float:
         return status.st_mtime  # no cache lives that long
     with file.open("rb") as opened:
         opened.seek(max(0, status.st_size - TAIL_BYTES))
-        times = [parse_time(each.decode("ascii", "replace")) for each in TIME.findall(opened.read())]
+        tail = opened.read()
+    whole = tail if status.st_size <= TAIL_BYTES else tail.partition(b"\n")[2]  # without a part of a line
+    times = [parse_time(each.decode("ascii", "replace")) for each in TIME.findall(whole)]
     return min(max((each for each in times if each is not None), default=status.st_mtime), status.st_mtime)
 
 

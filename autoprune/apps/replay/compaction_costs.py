@@ -74,7 +74,7 @@ class Compaction:
     known_paths: int
     by_user: bool = False
     is_prevented: bool | None = None
-    later: "Later | None" = None
+    later: Later | None = None
     unpruned: tuple[int, ...] = field(default=(), repr=False)
     pruned: tuple[int, ...] = field(default=(), repr=False)
     time: float | None = None
@@ -101,7 +101,7 @@ def compactions(
     for each in with_stretches(stretches, read):
         found = each.compaction
         if strategy and found.can_judge:
-            run = replay_stretch(each.joined, strategy, found.prompt)
+            run = replay_stretch(each.joined, strategy, found.prompt, each.before.prices)
             is_prevented = found.is_prevented_by(run)
             yield replace(
                 found,
@@ -140,12 +140,11 @@ class Around:
         prompts = [(each.tokens, each.held) for each in run.prompts[:first]]
         prompts += zip(self.after.unpruned, shared, strict=True)
         price = (self.summary and run.episode.prices.input_price) or 0.0
-        return Later(
-            requests=len(shared),
-            recorded=self.summary + price * sum([*prompt_costs(run.episode, prompts, OWN)][first:]),
-            replayed=price * cost_from(run, first),
-            is_postponed=any(each.tokens >= size for each in run.prompts[first:]),
-        )
+        found = Later(len(shared), 0.0, 0.0, is_postponed=any(each.tokens >= size for each in run.prompts[first:]))
+        if not price:
+            return found
+        recorded = self.summary + price * sum([*prompt_costs(run.episode, prompts, OWN)][first:])
+        return replace(found, recorded=recorded, replayed=price * cost_from(run, first))
 
 
 def with_stretches(stretches: Sequence[Recording], read: Callable[[Recording], Episode]) -> Iterator[Around]:
@@ -166,10 +165,10 @@ def _curve(prompts: Sequence[int]) -> tuple[int, ...]:
     return tuple(max(prompts[at : at + step]) for at in range(0, len(prompts), step))
 
 
-def replay_stretch(known: Episode, strategy: str, compact_at: int | None) -> Run:
-    """Replay a stretch with a strategy that knows the size at which the agent compacts."""
+def replay_stretch(known: Episode, strategy: str, compact_at: int | None, prices: Prices | None = None) -> Run:
+    """Replay a stretch with a strategy that knows the size at which the agent compacts, and decides by `prices`."""
     limited = replace(known, compact_at=compact_at)
-    chosen, new_pruner = Policy(strategy).for_episode(limited, known.prices)
+    chosen, new_pruner = Policy(strategy).for_episode(limited, prices or known.prices)
     return play(limited, new_pruner, chosen, count=exact())
 
 
@@ -300,11 +299,11 @@ class CompactionSum:
         if not self.later.requests:
             return ""
         are_many = self.prevented != 1
-        due = f" {self.postponed:,} of the compactions would only have come later." * bool(self.postponed)
+        due = f" At a later request {self.postponed:,} would have been due all the same." * bool(self.postponed)
         return (
             f"The {count_noun(self.later.requests, 'request')} after {'them' if are_many else 'it'} cost "
-            f"${self.later.recorded:,.2f}, {'summaries' if are_many else 'the summary'} included; without compaction "
-            f"their longer prompts would have cost ${self.later.replayed:,.2f}.{due}"
+            f"${self.later.recorded:,.2f}, {'summaries' if are_many else 'the summary'} included; without compaction, "
+            f"with longer prompts, they would have cost ${self.later.replayed:,.2f}.{due}"
         )
 
 

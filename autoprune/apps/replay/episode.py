@@ -371,10 +371,12 @@ def join(before: Episode, after: Episode, pause: float) -> Episode:
         start = max(0, start - 1)  # the agent continued with words of the user
     moved = len(before.messages) - start
     messages = [*before.messages, *after.messages[start:]]
+    # What the log lacks of the first stretch stays in the prompt, and what it lacks of the compaction is not in it.
+    more = before.sizes.beside[-1] - median(after.sizes.beside)
     sizes = replace(
         before.sizes,
         messages=(*before.sizes.messages, *after.sizes.messages[start:]),
-        beside=(*before.sizes.beside, *after.sizes.beside),
+        beside=(*before.sizes.beside, *(each + more for each in after.sizes.beside)),
     )
     return replace(
         before,

@@ -206,8 +206,8 @@ def _answers(lines: Mapping[str, Line], before: Container[str]) -> dict[str, Ans
 
 def _model(message: Object) -> str:
     """Return the model of a response. In fast mode it has another price, and another name in the price list."""
-    is_fast = fields(message.get("usage")).get("speed") == "fast"
-    return f"{text(message.get('model'))}{FAST * is_fast}"
+    model, is_fast = text(message.get("model")), fields(message.get("usage")).get("speed") == "fast"
+    return f"{model}{FAST}" if model and is_fast else model
 
 
 def _usage(message: Object, cost: object) -> Usage | None:

@@ -54,14 +54,14 @@ def read(values: Sequence[object]) -> list[Conversation]:
 
 def record(values: Sequence[object]) -> list[list[Conversation]]:
     """Read the one conversation in a chat as its stretches between rewrites. Raises SessionError like `read`."""
-    unsent: list[Record] = []  # taken back, or without a part that could be sent again
+    answered: list[Record] = []  # also those that were taken back, or that have no part that could be sent again
     found: list[Conversation] = []
-    for records, kept in _histories(values, unsent):
+    for records, kept in _histories(values, answered):
         found.append(_stretch(records, kept))
-        unsent += (each for each in records if not any(content["parts"] for content in _contents(each)))
-    answers = {text(each.get("id")): each for each in unsent if each.get("type") == "gemini"}
-    paid = (_content_moment(each, "model") for each in answers.values())
-    found[-1] = replace(found[-1], besides=besides(paid, found))
+        answered += records
+    moments = (_content_moment(each, "model") for each in answered if each.get("type") == "gemini")
+    paid = {(each.time, each.usage): each for each in moments if isinstance(each, Answer)}
+    found[-1] = replace(found[-1], besides=besides(paid.values(), found))
     return [found]
 
 
