@@ -270,6 +270,8 @@ def test_the_sentence_has_an_interval_only_if_there_are_several_sessions():
     assert "$12.00 (10.00–14.00)" in two.sentence("`autoprune run`")
     forks = outlook([figures("a", 0.5), figures("b", 0.7)], "cache_aware", str(OWN), paid=20.0, replayed=15.0)
     assert (forks.replayed, forks.would_pay.value) == (15.0, pytest.approx(5.0 + 15.0 * two.share.value))
+    same = outlook([figures("a", 1.0), figures("b", 1.0)], "cache_aware", str(OWN), paid=20.0)
+    assert same.sentence("autoprune") == "At API list prices $20.00 would have been the same with autoprune."
     noise = outlook([figures("a", 0.9), figures("b", 1.1)], "cache_aware", str(OWN), paid=20.0)
     assert noise.sentence("autoprune") == (
         "At API list prices $20.00 would have been $20.00 (18.00–22.00) with autoprune; "

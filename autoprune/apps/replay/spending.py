@@ -251,6 +251,8 @@ class Outlook:
     def sentence(self, strategy: str) -> str:
         """Say in dollars what the strategy, such as "`autoprune run`", would have changed."""
         paid, likely = f"${self.paid:,.2f}", self.would_pay
+        if self.share.low == self.share.high == 1.0:
+            return f"At API list prices {paid} would have been the same with {strategy}."
         if self.is_noise:
             cost = f"{dollars_text(likely)} with {strategy}"
             return f"At API list prices {paid} would have been {cost}; the difference is not significant."
