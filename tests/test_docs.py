@@ -4,7 +4,6 @@ import json
 import re
 import shutil
 import types
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from shipped import PRESETS
 
 from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
 from autoprune.apps.cli.input_output import load_readers
-from autoprune.strategies import ObservationMasking
 from autoprune.strategies.catalog import clearing_named, folding_named
 
 DOCS = ROOT / "docs"
@@ -219,8 +217,6 @@ def test_the_page_on_strategies_names_their_defaults():
     assert [name for name, _ in named] == ["tool_output_cleanup", "low_water", "cache_aware", "observation_masking"]
     for name, parameters in named:
         assert clearing_named(name + parameters) == clearing_named(name)
-    masking = clearing_named("observation_masking")
-    assert replace(ObservationMasking(), does=masking.does) == masking
 
 
 def test_the_page_on_folding_names_every_strategy_with_its_defaults():

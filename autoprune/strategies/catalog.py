@@ -27,7 +27,7 @@ CLEARING = {  # for AgenticConversationPruner; the default first
     "tool_output_cleanup": "clearing:ToolOutputCleanup",
     "low_water": "clearing:LowWater",
     "cache_aware": "cache_aware:CacheAware",
-    "observation_masking": "clearing:observation_masking",
+    "observation_masking": "clearing:ObservationMasking",
 }
 FOLDING = {  # for ConversationPruner, imported when they are used; the default first
     "summarize": "presets:summarize",
@@ -118,8 +118,15 @@ def is_named(text: str, names: Container[str]) -> bool:
 
 
 def description(strategy: object) -> str:
-    """Return what a strategy does: a preset's own description, or the first line of the class's docstring."""
-    return str(getattr(strategy, "does", "")) or (type(strategy).__doc__ or "").strip().partition("\n")[0]
+    """Return what a strategy does: the first line of the docstring of its preset, or else of its class."""
+    name = getattr(strategy, "name", None)
+    source = makers([name])[name] if _is_preset(strategy) and name in STRATEGIES else type(strategy)
+    return (source.__doc__ or "").strip().partition("\n")[0]
+
+
+def _is_preset(strategy: object) -> bool:
+    """Return whether a strategy is a general one with a name of its own, such as a `Folding`."""
+    return dataclasses.is_dataclass(strategy) and any(each.name == "name" for each in dataclasses.fields(strategy))
 
 
 def config(strategy: object) -> dict[str, object]:
@@ -130,8 +137,7 @@ def config(strategy: object) -> dict[str, object]:
     if not dataclasses.is_dataclass(strategy) or isinstance(strategy, type):
         return {}
     parameters = {field.name: (getattr(strategy, field.name), field.default) for field in dataclasses.fields(strategy)}
-    is_preset = parameters.pop("does", None) is not None
-    parameters.pop("name", None)
+    is_preset = parameters.pop("name", None) is not None
     return {name: _as_dict(value) for name, (value, default) in parameters.items() if not is_preset or value != default}
 
 

@@ -4,7 +4,7 @@
 `ObservationMasking` keeps a window of the newest results.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from autoprune.conversation.edits import Reason, Replace
@@ -80,17 +80,13 @@ class LowWater(BaseStrategy):
 
 @dataclass(frozen=True)
 class ObservationMasking(BaseStrategy):
-    """Clear all but the newest results, at every request.
-
-    With `polling` the window moves only after that many new results.
-    """
+    """Clear all but the newest results, at every request; with `polling`, only after that many new ones."""
 
     keep: int = 10
     polling: int = 1
     protect: Protections = DEFAULT_PROTECTIONS
-    every_request: bool = True
-    name: str = "observation_masking"
-    does: str = ""
+    name = "observation_masking"
+    every_request = True
 
     def check_parameters(self) -> None:
         """Raise SettingsError for a number that is out of range."""
@@ -103,12 +99,3 @@ class ObservationMasking(BaseStrategy):
         old = set(map(id, view.results[: max(0, count - count % self.polling)]))
         chosen = [candidate for candidate in view.candidates() if id(candidate.result) in old]
         yield from (candidate.cleared("older than the newest results") for candidate in chosen)
-
-
-def observation_masking(keep: int = 10, polling: int = 1) -> ObservationMasking:
-    """Clear all but the newest results, at every request; with `polling`, only after that many new ones."""
-    return ObservationMasking(keep, polling, does=_first_line(observation_masking))
-
-
-def _first_line(preset: Callable[..., object]) -> str:
-    return (preset.__doc__ or "").partition("\n")[0]

@@ -1,7 +1,7 @@
 """Fold the oldest messages into one running summary, or drop them."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 from autoprune.conversation.edits import Fold, Reason, Replace
@@ -46,7 +46,6 @@ class Folding(BaseFoldingStrategy):
     """
 
     name: str
-    does: str = field(default="", repr=False, compare=False)
     over_messages: int | None = None
     over_share: float | None = 1.0
     keep: int | None = None

@@ -1,6 +1,5 @@
 """The strategies of `ConversationPruner`: named settings of `Folding` and `PerResult`, modeled on other systems."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from autoprune.strategies.folding import Folding
@@ -31,55 +30,49 @@ TITLE = "On the first line a title of at most ten words that says what the conve
 
 def truncate(group_size: int | None = None) -> Folding:
     """Drop the oldest groups of messages, and the rest of their turn, until within the safe zone."""
-    return Folding("truncate", _first_line(truncate), group_size=group_size, keep=1, drops=True, at_turns=True)
+    return Folding("truncate", group_size=group_size, keep=1, drops=True, at_turns=True)
 
 
 def summarize(group_size: int | None = None, buffer: float = BUFFER, summary_tokens: int | None = None) -> Folding:
     """Fold the oldest groups into one running summary until within the safe zone."""
-    folding = Folding("summarize", _first_line(summarize), group_size=group_size, buffer=buffer)
-    return replace(folding, summary_tokens=summary_tokens)
+    return Folding("summarize", group_size=group_size, buffer=buffer, summary_tokens=summary_tokens)
 
 
 def hybrid(group_size: int | None = None, buffer: float = BUFFER, summary_tokens: int | None = None) -> Folding:
     """Fold the oldest groups into one running summary, and drop more if that is not enough."""
-    folding = summarize(group_size, buffer, summary_tokens)
-    return replace(folding, name="hybrid", does=_first_line(hybrid), then_drops=True)
+    return replace(summarize(group_size, buffer, summary_tokens), name="hybrid", then_drops=True)
 
 
 def keep_last(n: int = 10) -> Folding:
     """Keep the last n messages and the system's; drop the others."""
-    return Folding("keep_last", _first_line(keep_last), n, keep=n, drops=True)
+    return Folding("keep_last", n, keep=n, drops=True)
 
 
 def summarize_older(keep: int = 5, title: str | None = None) -> Folding:
     """Keep the last messages; fold all before them into one titled summary."""
     instructions = PROSE if title else f"{PROSE} {TITLE}"
-    folding = Folding("summarize_older", _first_line(summarize_older), keep, keep=keep, title=title)
-    return replace(folding, instructions=instructions)
+    return Folding("summarize_older", keep, keep=keep, title=title, instructions=instructions)
 
 
 def symbolize(keep: int = 5, batch: int = 10) -> Folding:
     """Keep the last messages and the user's words before them; each of the model's becomes a line of ten words."""
-    does = _first_line(symbolize)
-    return Folding("symbolize", does, keep, keep=keep, summarizer=f"symbols(batch={batch!r})")
+    return Folding("symbolize", keep, keep=keep, summarizer=f"symbols(batch={batch!r})")
 
 
 def chat_summary(trigger: int = 50, keep: int = 10) -> Folding:
     """With more messages than the trigger, keep the last ones and sum up the outcomes of all before them."""
-    folding = Folding("chat_summary", _first_line(chat_summary), trigger, keep=keep, buffer=BUFFER)
-    return replace(folding, instructions=OUTCOMES)
+    return Folding("chat_summary", trigger, keep=keep, buffer=BUFFER, instructions=OUTCOMES)
 
 
 def action_trace(trigger: int = 10, keep: int = 5) -> Folding:
     """With more messages than the trigger, keep the last ones and list the calls before them by tool."""
-    does = _first_line(action_trace)
-    folding = Folding("action_trace", does, trigger, keep=keep, buffer=BUFFER, minimum_saved=0.1, summary_share=0.5)
+    folding = Folding("action_trace", trigger, keep=keep, buffer=BUFFER, minimum_saved=0.1, summary_share=0.5)
     return replace(folding, summarizer="action_trace")
 
 
 def sliding_window(n: int = 10, keep: int = 10, levels: int = 3) -> Folding:
     """Keep a window of the last messages; sum up every n that leave it, and summaries in turn, by level."""
-    return Folding("sliding_window", _first_line(sliding_window), n + keep, keep=keep, buffer=BUFFER, levels=levels)
+    return Folding("sliding_window", n + keep, keep=keep, buffer=BUFFER, levels=levels)
 
 
 def per_result(mode: str = "simple", threshold: int = 2_000, start_after: int = 1) -> PerResult:
@@ -89,11 +82,6 @@ def per_result(mode: str = "simple", threshold: int = 2_000, start_after: int = 
 
 def snapshot(messages: int | None = 100, keep: int = 10, buffer: float = 0.3, large: int = 4_000) -> Folding:
     """Shorten large results, then fold all but the last messages into one snapshot of the state of the work."""
-    does = _first_line(snapshot)
     results = PerResult(mode="auto", threshold=large)
-    folding = Folding("snapshot", does, messages, keep=keep, group_size=1, buffer=buffer, results=results)
+    folding = Folding("snapshot", messages, keep=keep, group_size=1, buffer=buffer, results=results)
     return replace(folding, then_drops=True, at_turns=True)
-
-
-def _first_line(preset: Callable[..., object]) -> str:
-    return (preset.__doc__ or "").partition("\n")[0]
