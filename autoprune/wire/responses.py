@@ -53,6 +53,7 @@ ITEMS: Mapping[str, Speaker] = {
     "mcp_approval_response": Speaker.TOOL,
     "additional_tools": Speaker.SYSTEM,
     "configuration_update": Speaker.OTHER,
+    "agent_message": Speaker.OTHER,  # from one of Codex's agents to another
     "compaction_trigger": Speaker.OTHER,
     "item_reference": Speaker.OTHER,
 }
@@ -292,6 +293,8 @@ def _value_tokens(value: object, count: Count) -> int:
             total += tokens(inner, count)
         elif (spent := media(block, count)) is not None:
             total += spent
+        elif block.get("type") == "encrypted_content":
+            total += encrypted_tokens(block.get("encrypted_content"))
         elif (text := _text_of(block)) is not None:
             total += count(text)
         else:

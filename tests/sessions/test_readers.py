@@ -42,8 +42,9 @@ from autoprune.apps.sessions import (
     plugin_readers,
     recordings,
 )
+from autoprune.apps.sessions._codex_rollout import SENT
 from autoprune.settings import plugins
-from autoprune.wire import problems
+from autoprune.wire import SHIPPED, problems
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "readers"
 SAMPLES = samples_in(FOLDER)
@@ -665,6 +666,12 @@ def test_reasoning_of_codex_that_nothing_follows_is_left_out(log: list[Value], k
         [f"reasoning that nothing follows, left out: {alone}"] if alone else []
     )
     assert problems(session.messages, "openai_responses") == []
+
+
+@each_row("kind", sorted(SENT))
+def test_each_item_that_codex_sends_is_one_of_the_responses_api(kind: str):
+    [seen] = [each.NAME for each in SHIPPED if each.seen({"type": kind, "content": [{"type": "input_text"}]})]
+    assert seen == "openai_responses"
 
 
 def test_unknown_items_of_codex_are_named_in_a_note():

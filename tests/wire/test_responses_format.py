@@ -319,6 +319,10 @@ def test_only_the_fields_of_an_item_that_the_model_reads_are_counted(item: dict[
             encrypted_tokens(SIGNATURE),
         ),
         ({"type": "compaction", "encrypted_content": SIGNATURE}, encrypted_tokens(SIGNATURE)),
+        (
+            {"type": "agent_message", "content": [{"type": "encrypted_content", "encrypted_content": SIGNATURE}]},
+            encrypted_tokens(SIGNATURE),
+        ),
         ({"type": "item_reference", "id": "msg_" + "1" * 40}, 0),
         ({"id": "msg_" + "1" * 40}, 0),
         ({"type": "compaction_trigger"}, 0),
@@ -368,8 +372,15 @@ ITEM_TYPES = (
     *("function_call_output", "tool_search_call", "tool_search_output", "additional_tools", "configuration_update"),
     *("reasoning", "compaction", "image_generation_call", "code_interpreter_call", "local_shell_call", "shell_call"),
     *("local_shell_call_output", "shell_call_output", "apply_patch_call", "apply_patch_call_output", "program_output"),
-    *("mcp_list_tools", "mcp_approval_request", "mcp_approval_response", "custom_tool_call", "custom_tool_call_output"),
-    *("compaction_trigger", "item_reference", "program", "new_kind_call", "new_kind_output"),
+    *(
+        "agent_message",
+        "mcp_list_tools",
+        "mcp_approval_request",
+        "mcp_approval_response",
+        "custom_tool_call",
+        "custom_tool_call_output",
+    ),
+    *("agent_message", "compaction_trigger", "item_reference", "program", "new_kind_call", "new_kind_output"),
 )
 
 
