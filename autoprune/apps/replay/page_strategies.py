@@ -187,7 +187,8 @@ def _band(standing: Standing) -> str:
     return kept if standing.band else "Less than 90% of what was needed later stays in view"
 
 
-def _name_cell(each: Ranked) -> Markup:
+def _row(each: Ranked, cells: Iterable[str]) -> Markup:
+    """Create the row of a strategy: its number and name, and the cells of its figures."""
     count = each.row.violations
     what = (
         f"{count_noun(count, 'prompt')} refused"
@@ -197,15 +198,16 @@ def _name_cell(each: Ranked) -> Markup:
     broken = element("small", what, class_="wrong") if count else ""
     number = element("span", str(each.number), class_=f"number {each.kind}")
     name = Markup(escape_text(each.name).replace("_", "_<wbr>"))  # narrow columns break there
-    return element("th", number, " ", name, broken, scope="row")
+    return element(
+        "tr", element("th", number, " ", name, broken, scope="row"), *(element("td", cell) for cell in cells)
+    )
 
 
 def _main_row(each: Ranked) -> Markup:
     tied = element("span", "≈", class_="tied", title="not significantly different from the one above")
     bill = concatenate((tied if each.standing.is_tied else "", _interval_cell(each.standing.rereads, 1, 3)))
     known = (element("small", f"{each.row.spare:+.1f} spare"), element("small", f"{each.row.changed:.0%} changed"))
-    cells = (concatenate((bill, *known)), *(_share_cell(each.row, group) for group in MAIN))
-    return element("tr", _name_cell(each), *(element("td", cell) for cell in cells))
+    return _row(each, (concatenate((bill, *known)), *(_share_cell(each.row, group) for group in MAIN)))
 
 
 def _share_cell(row: Row, group: AtomGroup) -> Markup:
@@ -240,7 +242,7 @@ def _more_row(each: Ranked) -> Markup:
         *protected,
         *(f"{row.cache_breaks:,}", f"{row.rereads:,}", f"{row.thinking:,}", f"{1_000 * row.slowest:.0f} ms"),
     )
-    return element("tr", _name_cell(each), *(element("td", cell) for cell in cells))
+    return _row(each, cells)
 
 
 def _last_definition_table(prices: str, ranked: Iterable[Ranked]) -> Markup:
@@ -248,7 +250,7 @@ def _last_definition_table(prices: str, ranked: Iterable[Ranked]) -> Markup:
 
     def row(each: Ranked) -> Markup:
         shares = (*(each.row.results_only[group].value for group in MAIN), each.row.paths)
-        return element("tr", _name_cell(each), *(element("td", f"{100 * share:.1f}") for share in shares))
+        return _row(each, (f"{100 * share:.1f}" for share in shares))
 
     caption = f"Only results are sources, as in the last version, at {prices} prices"
     return table(("strategy", *MAIN, "paths"), map(row, ranked), caption, class_="strategies")
