@@ -22,7 +22,7 @@ MESSAGES = reading("a " * 100, "b " * 50)
 
 
 def recording(*requests: Request) -> Recording:
-    return Recording(MESSAGES, requests, "an agent", True)
+    return Recording(MESSAGES, requests=requests, agent="an agent", holds_prompt=True)
 
 
 def written(short: int, long: int, cached: int = 0) -> Usage:

@@ -304,8 +304,8 @@ def _with_requests(read: Conversation) -> Conversation:
 def _recording(stretch: Conversation, agent: str | None, notes: tuple[str, ...], folder: str = "") -> Recording:
     holds_prompt = bool(stretch.messages) and stretch.messages[0].get("role") == "system"
     every_note = (*notes, *stretch.notes, *growth_notes(stretch.messages, stretch.requests))
-    trigger, besides = stretch.trigger, stretch.besides
-    return Recording(stretch.messages, stretch.requests, agent, holds_prompt, every_note, folder, trigger, besides)
+    known = vars(stretch) | {"notes": every_note}
+    return Recording(**known, agent=agent, holds_prompt=holds_prompt, folder=folder)
 
 
 def _plain_session(value: object, name: str, indent: int | None) -> Session:

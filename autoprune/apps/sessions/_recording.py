@@ -108,22 +108,17 @@ class Conversation:
 
 
 @dataclass(frozen=True)
-class Recording:
+class Recording(Conversation):
     """The part of a session between two compactions: all messages as sent, without thinking.
 
     `agent` names the agent that wrote the file, None for plain messages. `holds_prompt` tells whether the messages
     begin with the system prompt; then only the tools' schemas are unknown. `folder` is the folder that the agent worked
-    in, "" if the log does not name it. `trigger` and `besides` are those of `Conversation`.
+    in, "" if the log does not name it.
     """
 
-    messages: list[Message]
-    requests: tuple[Request, ...]
-    agent: str | None
-    holds_prompt: bool
-    notes: tuple[str, ...] = ()
+    agent: str | None = None
+    holds_prompt: bool = False
     folder: str = ""
-    trigger: str = ""
-    besides: tuple[Request, ...] = ()
 
 
 @dataclass(frozen=True)
