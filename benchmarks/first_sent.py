@@ -67,11 +67,11 @@ def compute_bill(episode: Episode, lost: dict[int, int]) -> float:
     """The bill of an episode without pruning, with `lost` tokens removed from its messages."""
     prices = LISTS["anthropic"]
     total, tokens, read, before = 0.0, episode.head, 0, 0
-    for start, answer in zip(episode.requests, episode.answers, strict=True):
+    for start, billing in zip(episode.requests, episode.billings, strict=True):
         for at, entry in enumerate(episode.transcript.entries[read:start], read):
             tokens += entry.tokens - lost.get(at, 0)
         read = start
-        total += prices.request(tokens, 0 if episode.is_cold(start, CACHE_LIFE) else before, answer)
+        total += prices.request(tokens, 0 if episode.is_cold(start, CACHE_LIFE) else before, billing.answer)
         before = tokens
     return total
 

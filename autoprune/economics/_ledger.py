@@ -155,8 +155,7 @@ class Ledger:
         """All prunes, oldest first, in the provider's tokens if its usage was given."""
         if self._scaled is None:
             ratio, text = self.tokens_per_counted, self.tokens_per_text
-            is_same = ratio == text == 1.0
-            self._scaled = tuple(entry if is_same else entry.scale(ratio, text) for entry in self._entries)
+            self._scaled = tuple(entry.scale(ratio, text) for entry in self._entries)
         return self._scaled
 
     @property

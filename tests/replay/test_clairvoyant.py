@@ -16,5 +16,5 @@ def test_results_that_are_needed_later_stay_whole():
     assert (need.request, need.sources) == (15, (0,))
     strategy = clairvoyant(known, LISTS["anthropic"])
     run = play(known, lambda: AgenticConversationPruner(10**9), strategy, count=in_words)
-    assert (run.prompts[-1].tokens, run.in_results) == (known.transcript.tokens - known.answers[-1], (True,))
+    assert (run.prompts[-1].tokens, run.in_results) == (known.transcript.tokens - known.billings[-1].answer, (True,))
     assert run.violations == ()

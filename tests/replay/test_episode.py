@@ -22,7 +22,7 @@ def recorded(*prompts: int | None, holds_prompt: bool = False, times: tuple[floa
     usages = [Usage(prompt) if prompt else None for prompt in prompts]
     known = [*times, *[None] * 3]
     requests = tuple(Request(at, time, usage=usage) for at, time, usage in zip((1, 3, 5), known, usages, strict=False))
-    return Recording(MESSAGES, requests, "an agent", holds_prompt)
+    return Recording(MESSAGES, requests=requests, agent="an agent", holds_prompt=holds_prompt)
 
 
 def head(recording: Recording) -> int:
@@ -64,7 +64,7 @@ def test_a_pause_lasts_from_one_answer_to_the_next():
 
 def test_without_times_the_pause_without_the_model_counts():
     requests = (Request(1), Request(3, pause=7.0), Request(5, time=1.0, pause=9.0))
-    assert episode(Recording(MESSAGES, requests, None, False), "small", in_words).pauses == {3: 7.0, 5: 9.0}
+    assert episode(Recording(MESSAGES, requests=requests), "small", in_words).pauses == {3: 7.0, 5: 9.0}
 
 
 @each_row(
@@ -72,7 +72,7 @@ def test_without_times_the_pause_without_the_model_counts():
     [("claude-sonnet-4-5", None, 180_000), ("", "gpt-4o", 108_000), ("", None, 180_000), ("my-model", None, 180_000)],
 )
 def test_the_default_safe_zone_is_that_of_run_for_the_sessions_model(named: str, given: str | None, expected: int):
-    known = Recording(MESSAGES, (Request(1, model=named), Request(3)), None, False)
+    known = Recording(MESSAGES, requests=(Request(1, model=named), Request(3)))
     assert episode(known, "small", in_words, model=given).safe_zone == expected
     assert episode(known, "small", in_words, model=given, safe_zone=123).safe_zone == 123
 
@@ -80,13 +80,13 @@ def test_the_default_safe_zone_is_that_of_run_for_the_sessions_model(named: str,
 def test_the_longest_prompt_shows_the_window_of_an_unknown_model():
     used = Usage(250_000)
     for model in ("", "my-model"):
-        known = Recording(MESSAGES, (Request(1, model=model), Request(3, usage=used)), None, False)
+        known = Recording(MESSAGES, requests=(Request(1, model=model), Request(3, usage=used)))
         assert episode(known, "small", in_words).safe_zone == 250_000
 
 
 def test_the_stretch_with_the_most_requests_is_replayed_if_it_has_enough():
     def of(number: int) -> Recording:
-        return Recording([], tuple(Request(at) for at in range(number)), None, False)
+        return Recording([], requests=tuple(Request(at) for at in range(number)))
 
     enough, more = of(LEAST_REQUESTS), of(LEAST_REQUESTS + 5)
     assert longest([enough, more, of(3)]) is more
@@ -103,13 +103,13 @@ KEPT_MESSAGES = reading(SOURCE, "b " * 50, "c " * 50, SOURCE[:-1], "d " * 500, "
 
 def behind_a_compaction(*requests: int) -> Episode:
     """Seven answers of the model at 1, 3, … 13, of which only some were asked for here; the last one edits."""
-    known = Recording(KEPT_MESSAGES, tuple(map(Request, requests)), "an agent", False)
+    known = Recording(KEPT_MESSAGES, requests=tuple(map(Request, requests)), agent="an agent")
     return episode(known, "small", in_words)
 
 
 def test_answers_that_a_compaction_kept_are_no_requests():
     known = behind_a_compaction(7, 9, 11, 13)
-    assert (known.requests, known.answers) == ((7, 9, 11, 13), (5, 5, 5, 7))
+    assert (known.requests, [each.answer for each in known.billings]) == ((7, 9, 11, 13), [5, 5, 5, 7])
     assert known.walk_numbers == (3, 4, 5, 6)
     assert [known.first_request_from(number) for number in range(8)] == [0, 0, 0, 0, 1, 2, 3, 4]
     (need,) = known.evidence.needs

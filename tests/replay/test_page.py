@@ -11,7 +11,7 @@ from html import unescape
 from html.parser import HTMLParser
 from typing import Any
 
-from replayed import MARKUP, SECRET, Replayed, hostile, recorded
+from replayed import MARKUP, SECRET, Replayed, hostile, ranking, recorded
 
 from autoprune.apps.frontend import bundle
 from autoprune.apps.replay import SessionFigures
@@ -31,7 +31,7 @@ def write(*replays: Replayed, paid: float = 0.0, run: str = RUN_COMMAND) -> str:
     found = [each for replay in replays for each in replay.found]
     details = [each for replay in replays for each in replay.details]
     words = {"command": f"autoprune replay {MARKUP}", "advice": f"Prune. {MARKUP}", "notes": [MARKUP]}
-    return page(found, details, prices="anthropic", paid=paid, run=run, **words)  # type: ignore[arg-type]
+    return page(found, details, ranking(found, run), paid=paid, **words)  # type: ignore[arg-type]
 
 
 class Elements(HTMLParser):
@@ -140,7 +140,7 @@ def test_skipped_files_are_listed_with_reasons():
 
 
 def test_a_page_without_replayed_sessions_says_so():
-    text = page([SessionFigures("a.json", error="it is empty")], [], prices="anthropic", command="", advice="None.")
+    text = page([SessionFigures("a.json", error="it is empty")], [], {}, command="", advice="None.")
     assert "it is empty" in text
     assert (data_of(text), sessions_of(text)) == ([], [])
 

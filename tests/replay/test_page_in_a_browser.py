@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from replayed import hostile, recorded
+from replayed import hostile, ranking, recorded
 
 from autoprune.apps.frontend import asset, bundle
 from autoprune.apps.replay.page import page
@@ -40,7 +40,7 @@ def text() -> str:
     replays = recorded(texts=True), hostile(texts=True)
     found = [each for replay in replays for each in replay.found]
     details = [each for replay in replays for each in replay.details]
-    return page(found, details, prices="anthropic", command="autoprune replay", advice="Do not prune.")
+    return page(found, details, ranking(found), command="autoprune replay", advice="Do not prune.")
 
 
 @pytest.fixture
@@ -89,7 +89,8 @@ def test_the_page_fits_its_window_and_shows_its_charts(opened: Callable[..., Any
 def test_no_figure_of_a_conversation_is_broken_over_two_lines(opened: Callable[..., Any], width: int):
     (session,) = recorded().found
     shapes = {name: replace(each, all_requests=1_234, dollars=12_345.67) for name, each in session.shapes.items()}
-    text = page([replace(session, shapes=shapes)], (), prices="anthropic", command="autoprune replay", advice="Prune.")
+    found = [replace(session, shapes=shapes)]
+    text = page(found, (), ranking(found), command="autoprune replay", advice="Prune.")
     tab = opened(width, text=text)
     assert tab.evaluate(LINES) == [["42 of 1,234", 1], ["$12,345.67", 1], ["$1,083.98 (9%)", 1]]
     assert tab.evaluate(OVERFLOW) <= 0

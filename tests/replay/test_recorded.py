@@ -22,7 +22,7 @@ MESSAGES = reading("a " * 100, "b " * 50)
 
 
 def recording(*requests: Request) -> Recording:
-    return Recording(MESSAGES, requests, "an agent", True)
+    return Recording(MESSAGES, requests=requests, agent="an agent", holds_prompt=True)
 
 
 def written(short: int, long: int, cached: int = 0) -> Usage:
@@ -125,7 +125,7 @@ def test_no_cache_is_assumed_where_the_log_counts_none():
     known = of(*none)
     assert [known.is_cold(at) for at in range(3)] == [True] * 3
     assert (known.prices.read, known.prices.write) == (1.0, 1.0)
-    answers = known.prices.output * sum(known.answers)
+    answers = known.prices.output * sum(each.answer for each in known.billings)
     assert bill(run_unpruned(known), OWN).total == pytest.approx(5 + 113 + 171 + answers)
     assert of(*none[:2], Usage(171)).prices.write == 1.25
 

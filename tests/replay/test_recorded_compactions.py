@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 from recorded_sessions import LINES
+from replayed import ranking
 
 from autoprune.apps.replay import ReplayArgs, replay_session
 from autoprune.apps.replay.compaction_costs import Compaction, CompactionSum, Later, sum_compactions
-from autoprune.apps.replay.episode_figures import OWN
 from autoprune.apps.replay.page import page
 from autoprune.strategies.catalog import RUN_STRATEGY
 
@@ -225,7 +225,8 @@ def test_they_are_summed_up_by_agent():
 
 
 def test_the_page_says_it():
-    text = page([replay_session("a.jsonl", log(24, 3), ARGS)], [], prices=str(OWN), command="", advice="")
+    found = [replay_session("a.jsonl", log(24, 3), ARGS)]
+    text = page(found, [], ranking(found), command="", advice="")
     assert "Your 1 compaction cost about $0.03; with <code>autoprune run</code> it would not have happened." in text
     assert "The 3 requests after it cost $0.04, the summary included; without compaction, with" in text
     assert '<span class="size">24 of 27</span>' in text

@@ -33,7 +33,7 @@ def session(count: int = 40, *, text: float = 1.5, says_output: bool = True, dro
         words = source.randint(100, 900)
         messages += [call(f"c{number}", {}, "read"), result(f"c{number}", "word " * words)]
         visible, hidden = visible + 5 + words + 3, hidden + thinking
-    return Recording(messages, tuple(requests), None, False)
+    return Recording(messages, requests=tuple(requests))
 
 
 def of(recording: Recording) -> Episode:

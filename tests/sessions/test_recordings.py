@@ -620,13 +620,13 @@ ITEMS = [
 @each_row(
     "text, expected",
     [
-        (json.dumps(PLAIN), Recording(PLAIN, (Request(2), Request(5)), None, True)),
-        (lines(*PLAIN[1:]), Recording(PLAIN[1:], (Request(1), Request(4)), None, False)),
-        (json.dumps({"messages": PLAIN[:2]}), Recording(PLAIN[:2], (), None, True)),
-        (json.dumps(ITEMS), Recording(ITEMS, (Request(1),), None, False)),
+        (json.dumps(PLAIN), Recording(PLAIN, requests=(Request(2), Request(5)), holds_prompt=True)),
+        (lines(*PLAIN[1:]), Recording(PLAIN[1:], requests=(Request(1), Request(4)))),
+        (json.dumps({"messages": PLAIN[:2]}), Recording(PLAIN[:2], holds_prompt=True)),
+        (json.dumps(ITEMS), Recording(ITEMS, requests=(Request(1),))),
         (
             lines(*PLAIN) + '{"role"',
-            Recording(PLAIN, (Request(2), Request(5)), None, True, ("line 7 is cut off, left out",)),
+            Recording(PLAIN, ("line 7 is cut off, left out",), (Request(2), Request(5)), holds_prompt=True),
         ),
     ],
 )
@@ -659,7 +659,7 @@ def test_a_custom_reader_is_recorded_with_or_without_record(record: Value, reque
 
     reader = Reader("mine", lambda values: "who" in values[0], read, record)
     [[found]] = recordings(lines(*LOG), "s", readers=[reader])
-    assert found == Recording([said_by(value)[0] for value in LOG], (request,), "mine", False)
+    assert found == Recording([said_by(value)[0] for value in LOG], requests=(request,), agent="mine")
 
 
 @each_row(

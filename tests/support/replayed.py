@@ -1,6 +1,7 @@
 """Sessions of tests, replayed: a recorded one of the fixtures, and one whose tools say what would hurt a page."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 
 from autoprune.apps.replay import ReplayArgs, SessionFigures, replay_session
 from autoprune.apps.replay.detail import SessionDetail, session_details
+from autoprune.apps.replay.verdict import RUN_COMMAND, Standing, standings
 from autoprune.economics import LISTS
 
 RECORDED = Path(__file__).parents[2] / "fixtures" / "sessions" / "edit_loop_openai.jsonl"
@@ -29,6 +31,12 @@ class Replayed:
 def replayed(name: str, data: bytes, args: ReplayArgs = ARGS, *, texts: bool = False) -> Replayed:
     """Return a session's figures and details."""
     return Replayed((replay_session(name, data, args),), tuple(session_details(name, data, args, texts=texts)))
+
+
+def ranking(found: Sequence[SessionFigures], run: str = RUN_COMMAND) -> dict[str, list[Standing]]:
+    """Rank the strategies of sessions at each of their prices."""
+    figures = [each for session in found for each in session.figures]
+    return {name: standings(figures, name, run) for name in figures[0].bills} if figures else {}
 
 
 @cache

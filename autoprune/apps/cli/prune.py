@@ -116,9 +116,10 @@ def prune_session(
 def _with_prices(plan: Any, loaded: Session, args: PruneArgs) -> Any:
     """Give the strategy the prices of the model and the cache in the session's log, unless a model is set."""
     adapt = getattr(plan, "for_prices", None)
-    if adapt is None or loaded.last is None or text_setting(args, "model", variables(None)):
+    if adapt is None or text_setting(args, "model", variables(None)):
         return plan
-    return adapt(prices(None, loaded.last.model, loaded.last.life))
+    last = loaded.last()
+    return adapt(prices(None, last.model, last.life)) if last else plan
 
 
 def _destination(output: str | None, *, prints_something_else: bool) -> str | None:

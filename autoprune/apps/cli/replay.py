@@ -260,13 +260,12 @@ def _as_page(
     return page(
         sessions,
         details,
-        prices=str(args.prices[0]),
+        {str(prices): rows for prices, rows in ranking.items()},
         command=replaying.command_line(),
         advice=f"{advice(ranking[args.prices[0]])} {todo}",
         notes=notes,
         paid=likely.paid,
         replayed=likely.replayed,
-        run=run_command(args.safe_zone),
     )
 
 

@@ -4,7 +4,7 @@ import os
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, TypeAlias, TypeVar
 
@@ -19,9 +19,7 @@ from autoprune.apps.cli.replay_cache import Cached, cache_folder
 from autoprune.apps.clients import CLIENTS
 from autoprune.apps.replay.corpus import (
     Engine,
-    FailedTask,
     Processes,
-    Task,
     details_of_files,
     on_ray,
     replay_files,
@@ -149,11 +147,10 @@ def _files_at_home(readers: Iterable[Reader]) -> list[str]:
 
 def read_usage(files: Sequence[str], args: ReplayArgs, engine: Engine) -> list[Spending]:
     """Read the recorded usage of session files with a progress bar, the newest session first."""
-
-    def run(do: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[tuple[Task, T | FailedTask]]:
-        return with_progress(engine(do, tasks), "reading usage", len(files))
-
-    return read_spending(files, args, engine=run)
+    # The usage is sorted at the end, so the bar is drawn around the engine.
+    return read_spending(
+        files, args, engine=lambda do, tasks: with_progress(engine(do, tasks), "reading usage", len(files))
+    )
 
 
 def replay_all(

@@ -150,8 +150,8 @@ def find_session(client: Client, named: str | None) -> Path:
 
 
 def _id_of(file: Path) -> str:
-    match = SESSION_ID.search(file.stem)
-    return match[0] if match else file.stem
+    """Return the id of a session, with which the name of its file ends."""
+    return file.stem[-ID_LENGTH:]
 
 
 # The list
@@ -183,7 +183,7 @@ def _describe(file: Path, name: str) -> str:
     return "\n".join(map(printable, (heading, *cost, f"    {folder}autoprune run {command}")))
 
 
-SESSION_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")  # at the end of a file's name
+SESSION_ID, ID_LENGTH = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$"), 36  # ends a file's name
 STRATEGY = "cache_aware"  # it only clears: finished steps cannot be folded in a session file
 RECENT = 40  # requests at the end of a session, whose evidence is counted
 NUMBER = re.compile(r"\d{1,9}")
@@ -280,7 +280,8 @@ def slim_session(client: Client, file: Path, text: str, age: float, *, has_ids: 
     # The same session has the same copy, so that it is written once, unless that has been continued since.
     digest = sha256(f"{has_ids} {text}".encode("utf-8", "surrogatepass")).digest()
     for id in (str(UUID(bytes=digest[:16], version=4)), str(uuid4())):
-        path, changes = _place_of_copy(file, id), CopyChanges(id, cleared, saved)
+        path = file.with_name(f"{file.stem.removesuffix(_id_of(file))}{id}{file.suffix}")
+        changes = CopyChanges(id, cleared, saved)
         try:
             copy = slim_copy(text, client.agent, changes)
         except RecursionError as error:
@@ -291,11 +292,6 @@ def slim_session(client: Client, file: Path, text: str, age: float, *, has_ids: 
         raise SessionError(f"{file} cannot be copied without a loss")
     used, kept = _evidence(found, result)
     return SlimSession(file, path, copy, changes, age, first, result, payloads, used, kept)
-
-
-def _place_of_copy(file: Path, id: str) -> Path:
-    old = SESSION_ID.search(file.stem)
-    return file.with_name(f"{file.stem.removesuffix(old[0]) if old else ''}{id}{file.suffix}")
 
 
 def _may_hold(path: Path, text: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 from autoprune.apps.clients import Client, User
 from autoprune.apps.sessions import Recording, decode, parse_time, places, recordings
 from autoprune.conversation.archive import Archive
-from autoprune.economics import prices
+from autoprune.economics import count_noun, prices
 from autoprune.errors import SessionError
 from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.result import Result
@@ -158,5 +158,4 @@ def duration(seconds: float) -> str:
     for length, name in ((DAY, "days"), (HOUR, "hours")):
         if seconds >= 2 * length:
             return f"{seconds / length:,.0f} {name}"
-    minutes = max(0, round(seconds / MINUTE))  # a file may be from the future
-    return f"{minutes} minute{'' if minutes == 1 else 's'}"
+    return count_noun(max(0, round(seconds / MINUTE)), "minute")  # a file may be from the future

@@ -171,11 +171,7 @@ def compare_arms(files: Iterable[LedgerFile]) -> Holdout | None:
 
 def prompt_cost(ledger: Ledger) -> float:
     """Compute the cost of the prompts whose usage the provider reported, in input tokens at the ledger's prices."""
-    prices = ledger.prices
-    return sum(
-        prices.tier(each.prompt).prompt * (prices.write * (each.prompt - each.cached) + prices.read * each.cached)
-        for each in ledger.reported
-    )
+    return sum(ledger.prices.request(each.prompt, each.cached) for each in ledger.reported)
 
 
 def _arms(known: Sequence[tuple[float, int]], pruned: Container[int]) -> tuple[Arm, Arm]:

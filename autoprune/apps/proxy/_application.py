@@ -45,7 +45,7 @@ from autoprune.apps.proxy._forwarding import (
 )
 from autoprune.apps.proxy._lanes import Lanes
 from autoprune.apps.proxy._pruning import COMPRESS, Job, Outcome, to_json
-from autoprune.apps.proxy._traffic import ClientSession, ClientSessions, session_name
+from autoprune.apps.proxy._traffic import ClientSession, ClientSessions, Point, session_name
 from autoprune.pruners.requests import place
 
 BEARER = "Bearer "
@@ -117,7 +117,7 @@ class Proxy:
         self._client = new_client()
         self.lanes = Lanes(settings)
         self._clock = clock
-        self._accounting: set[asyncio.Future[int]] = set()
+        self._accounting: set[asyncio.Future[Point | None]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         incoming = Incoming(scope, header_dict(scope))
@@ -167,20 +167,18 @@ class Proxy:
             answer = await self._forward(incoming, outgoing, send, gone, handled.session)
         finally:
             gone.cancel()
-            number = await asyncio.shield(accounting)  # at shutdown the server cancels requests that take long
+            point = await asyncio.shield(accounting)  # at shutdown the server cancels requests that take long
         if session := handled.session:
-            point = next((each for each in reversed(session.points) if each.request == number), None)
             if answer.miss and point and point.cleared:
                 session.count_note(f"results were cleared, and the provider's cache diagnosis says {answer.miss}")
-            await self._settle(session, number, handled, answer.usage)
+            await self._settle(session, point, handled, answer.usage)
         if answer.window:
             with self._noting_faults():
                 await self.lanes.learn_window(handled.outcome.target, answer.window)
 
     async def _answer_compress(self, incoming: Incoming, handled: Handled, send: Send) -> None:
         """Answer with the pruned messages of a request, or with its own if they could not be pruned."""
-        number, session, note = await self._record(handled), handled.session, handled.outcome.note
-        point = next((each for each in session.points if each.request == number), None) if session else None
+        point, note = await self._record(handled), handled.outcome.note
         try:
             messages = (await asyncio.to_thread(json.loads, handled.outcome.body or incoming.body))["messages"]
         except (ValueError, TypeError, KeyError, RecursionError):
@@ -200,11 +198,11 @@ class Proxy:
         await send_json(send, 200, await asyncio.to_thread(to_json, answer))
 
     async def _settle(
-        self, session: ClientSession, number: int, handled: Handled, usage: dict[str, Any] | None
+        self, session: ClientSession, point: Point | None, handled: Handled, usage: dict[str, Any] | None
     ) -> None:
         """Use the usage in an answer; take a request without an answer out of the ledger."""
-        if usage is None:
-            session.take_back(number)
+        if usage is None and point:
+            session.take_back(point.request)
         if usage:
             session.usage = usage
             with self._noting_faults():
@@ -244,14 +242,13 @@ class Proxy:
             client={name: headers[name] for name in CLIENT_HEADERS if name in headers},
         )
 
-    async def _record(self, handled: Handled) -> int:
-        """Record a request in its session after it was sent; return its number in the session, 0 if it has none."""
+    async def _record(self, handled: Handled) -> Point | None:
+        """Record a request in its session after it was sent; return its figures, None if it has no account."""
         session, outcome = handled.session, handled.outcome
         with self._noting_faults():
             if session and (account := await self.lanes.account(handled.lane, outcome.number)):
-                session.enter_request(account, outcome, handled.at)
-                return session.requests
-        return 0
+                return session.enter_request(account, outcome, handled.at)
+        return None
 
     @contextmanager
     def _noting_faults(self) -> Iterator[None]:
@@ -387,12 +384,9 @@ def is_page(scope: Scope) -> bool:
 
 async def run_lifespan(proxy: Proxy, receive: Receive, send: Send) -> None:
     """Warm the lanes when the server starts, and close the proxy when it shuts down."""
-    while True:
-        event = (await receive())["type"]
-        if event == "lifespan.startup":
-            proxy.lanes.warm()
-        if event == "lifespan.shutdown":
-            await proxy.close()
-        await send({"type": f"{event}.complete"})
-        if event == "lifespan.shutdown":
-            return
+    await receive()  # lifespan.startup
+    proxy.lanes.warm()
+    await send({"type": "lifespan.startup.complete"})
+    await receive()  # lifespan.shutdown
+    await proxy.close()
+    await send({"type": "lifespan.shutdown.complete"})

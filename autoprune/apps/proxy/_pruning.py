@@ -13,7 +13,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -331,7 +331,7 @@ class Work:
     def _update_cache(self, known: TrackedConversation, found: Place, body: Mapping[str, Any], upstream: str) -> Cache:
         """Update the cache of a conversation with the life that a request asks for."""
         if not found.counts_only:
-            usual = usual_prices(found.model)
+            usual = prices(None, found.model)
             requested = requested_life(found, body, charges_writes=usual.write > 1)
             known.cache.usual = usual.life
             known.cache.given = cache_ttl(self._args, self._environ)
@@ -447,9 +447,3 @@ def to_json(body: object) -> bytes:
         return json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
     except UnicodeEncodeError:  # half a surrogate pair, as in an emoji that a tool cut: only escapes can encode it
         return json.dumps(body, allow_nan=False).encode()
-
-
-@lru_cache(maxsize=64)
-def usual_prices(model: str | None) -> Prices:
-    """Look up the prices of a model with the cache life that its vendor documents."""
-    return prices(None, model)

@@ -113,10 +113,10 @@ class PastFiles:
 
     def load(self, name: str) -> Past:
         """Return the past of a conversation; an empty one if none was kept."""
-        try:
-            return Past.from_dict(self._read(name))
-        except (KeyError, ValueError, TypeError, AttributeError):
-            return Past()
+        if self._files is not None:
+            with suppress(ArchiveError, KeyError, ValueError, TypeError, AttributeError, RecursionError):
+                return Past.from_dict(json.loads(self._files[content_id(name)]))
+        return Past()
 
     def save(self, name: str, past: Past, asked_at: float, calibration: float) -> None:
         """Keep the past of a conversation, with the time and the calibration of its last request."""
@@ -129,12 +129,3 @@ class PastFiles:
         if len(session) < LEAST_NAME:
             return None
         return max((time for name, time in self._written.items() if name.endswith(session)), default=None)
-
-    def _read(self, name: str) -> Any:
-        """Read the file of a name. Raises KeyError if that is not possible."""
-        if self._files is None:
-            raise KeyError(name)
-        try:
-            return json.loads(self._files[content_id(name)])
-        except (ArchiveError, ValueError, RecursionError) as error:
-            raise KeyError(name) from error

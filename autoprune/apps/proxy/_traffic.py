@@ -151,8 +151,8 @@ class ClientSession:
         total = self.ledger.total
         return replace(self._sums, saved=total.net, saved_cold=self.ledger.cold.net)
 
-    def enter_request(self, account: Account, outcome: Outcome, at: float) -> None:
-        """Record a request that was sent, and that came at `at`."""
+    def enter_request(self, account: Account, outcome: Outcome, at: float) -> Point:
+        """Record a request that was sent, and that came at `at`. Returns its figures."""
         if not self.requests:
             self.model, self.ledger = account.model, Ledger(account.prices)
         self.requests += 1
@@ -178,6 +178,7 @@ class ClientSession:
             self.count_note(outcome.note)
         self.points.append(point)
         del self.points[:-MOST_POINTS], self.cleared[:-MOST_CLEARED]
+        return point
 
     def count_note(self, note: str) -> None:
         """Count a request that a note is about."""

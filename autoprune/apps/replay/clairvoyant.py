@@ -23,7 +23,6 @@ class Clairvoyant:
 
     needed: Mapping[Place, Needs] = field(repr=False)
     prices: Prices
-    threshold: float = 1.0
     name = "clairvoyant"
     every_request = True
 
@@ -53,7 +52,7 @@ class CarryingCost:
             return
         self._owed += strategy.prices.read * sum(edit.saved for edit in edits)
         lost = (strategy.prices.write - strategy.prices.read) * tokens_behind(view, edits)
-        if view.pause > strategy.prices.life or self._owed >= strategy.threshold * lost:
+        if view.pause > strategy.prices.life or self._owed >= lost:
             self._owed = 0.0
             self.make(edits)
             yield from edits

@@ -260,7 +260,7 @@ class CompactionSum:
     def in_words(self, run: str, whose: str = "Your") -> str:
         """Say what the compactions cost, and how many of them the command `run` would have prevented."""
         cost = f"${self.dollars:,.2f}" if self.unpriced < self.count else f"{self.tokens:,.0f} input tokens"
-        start = f"{whose} {self.count:,} compaction{'s' * (self.count != 1)} cost about {cost}"
+        start = f"{whose} {count_noun(self.count, 'compaction')} cost about {cost}"
         if not self.judged:
             return f"{start}."
         if self.count == 1:

@@ -264,11 +264,6 @@ class Episode:
         prompts = zip(self.requests, self.unpruned, strict=True)
         return tuple(max(0, round(prompt / self.ratio) - before[start]) for start, prompt in prompts)
 
-    @property
-    def answers(self) -> tuple[int, ...]:
-        """The provider's tokens of the answer to each request."""
-        return tuple(each.answer for each in self.billings)
-
     @cached_property
     def prices(self) -> Prices:
         """The most frequent prices of the episode's requests."""

@@ -7,7 +7,7 @@ allows only its own style and script, by their hashes.
 import json
 import math
 from base64 import b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from string import Template
 
@@ -20,7 +20,7 @@ from autoprune.apps.replay.page_strategies import Ranked, bill_section, legend, 
 from autoprune.apps.replay.rows import Interval
 from autoprune.apps.replay.session import Overview, SessionFigures, overview
 from autoprune.apps.replay.spending import dollars_text, outlook
-from autoprune.apps.replay.verdict import RUN_COMMAND, Standing, overview_rows, standings
+from autoprune.apps.replay.verdict import RUN_COMMAND, Standing, overview_rows
 from autoprune.economics import count_noun
 
 MOST_ROWS = 200  # of a list; the rest is only counted
@@ -36,27 +36,24 @@ paths and names of programs. With --texts, results open to their texts."""
 def page(
     found: Sequence[SessionFigures],
     details: Sequence[SessionDetail],
+    ranking: Mapping[str, Sequence[Standing]],
     *,
-    prices: str,
     command: str,
     advice: str,
     notes: Sequence[str] = (),
     paid: float = 0.0,
     replayed: float = math.inf,
-    run: str = RUN_COMMAND,
 ) -> str:
     """Render replayed sessions as an HTML page.
 
-    `details` are the sessions that the page can open, `prices` the name of the prices to show first, `command` the
-    command that made the page, `notes` remarks on the figures, `paid` the recorded cost of all sessions in dollars,
-    0 if it is not known, `replayed` the most of it that can have been replayed, and `run` the command that prunes
-    with the safe zone of the replay.
+    `details` are the sessions that the page can open, `ranking` their strategies by the name of the prices, those to
+    show first in front, `command` the command that made the page, `notes` remarks on the figures, `paid` the recorded
+    cost of all sessions in dollars, 0 if it is not known, and `replayed` the most of it that can have been replayed.
     """
-    figures = [each for session in found for each in session.figures]
-    names = [prices, *(name for name in figures[0].bills if name != prices)] if figures else []
-    bills = [(name, [Ranked(*each) for each in enumerate(standings(figures, name, run), 1)]) for name in names]
+    bills = [(name, [Ranked(*each) for each in enumerate(rows, 1)]) for name, rows in ranking.items()]
+    prices, first = bills[0] if bills else ("", [])
     shown = details if bills else ()
-    chosen = _chosen(bills[0][1]) if bills else None
+    chosen = _chosen(first)
     whole = overview(found)
     rows = conversations(found, chosen.row.strategy if chosen else "", prices)
     return fill(
@@ -74,7 +71,7 @@ def page(
         ),
         texts=escape_text(WITH_TEXTS if any(each.has_texts for each in shown) else NO_TEXTS),
         ranked=[ranked for _, ranked in bills],
-        details=session_data(shown, found, bills[0][1] if bills else ()),
+        details=session_data(shown, found, first),
     )
 
 

@@ -1,7 +1,8 @@
 """The strategies on a replay's page: their tables, the data of their charts, and what the columns mean."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -187,7 +188,8 @@ def _band(standing: Standing) -> str:
     return kept if standing.band else "Less than 90% of what was needed later stays in view"
 
 
-def _name_cell(each: Ranked) -> Markup:
+def _row(each: Ranked, cells: Iterable[str]) -> Markup:
+    """Create the row of a strategy: its number and name, and the cells of its figures."""
     count = each.row.violations
     what = (
         f"{count_noun(count, 'prompt')} refused"
@@ -197,15 +199,16 @@ def _name_cell(each: Ranked) -> Markup:
     broken = element("small", what, class_="wrong") if count else ""
     number = element("span", str(each.number), class_=f"number {each.kind}")
     name = Markup(escape_text(each.name).replace("_", "_<wbr>"))  # narrow columns break there
-    return element("th", number, " ", name, broken, scope="row")
+    return element(
+        "tr", element("th", number, " ", name, broken, scope="row"), *(element("td", cell) for cell in cells)
+    )
 
 
 def _main_row(each: Ranked) -> Markup:
     tied = element("span", "≈", class_="tied", title="not significantly different from the one above")
     bill = concatenate((tied if each.standing.is_tied else "", _interval_cell(each.standing.rereads, 1, 3)))
     known = (element("small", f"{each.row.spare:+.1f} spare"), element("small", f"{each.row.changed:.0%} changed"))
-    cells = (concatenate((bill, *known)), *(_share_cell(each.row, group) for group in MAIN))
-    return element("tr", _name_cell(each), *(element("td", cell) for cell in cells))
+    return _row(each, (concatenate((bill, *known)), *(_share_cell(each.row, group) for group in MAIN)))
 
 
 def _share_cell(row: Row, group: AtomGroup) -> Markup:
@@ -216,31 +219,28 @@ def _share_cell(row: Row, group: AtomGroup) -> Markup:
     return _interval_cell(row.evidence[group], 100, 1)
 
 
+def _protected_cell(kind: str, row: Row) -> str:
+    return f"{100 * row.protected[kind].value:.1f}" if kind in row.protected else element("small", "none")
+
+
+MORE_COLUMNS: Mapping[str, Callable[[Row], str]] = {
+    "bill without re-reads": lambda row: _interval_cell(row.bill, 1, 3),
+    "worst": lambda row: f"{row.worst:.2f}",
+    "dearer in": lambda row: f"{100 * row.dearer:.0f}%",
+    "shell edits": lambda row: _share_cell(row, AtomGroup.SHELL_EDITS),
+    "in results": lambda row: f"{100 * row.in_results:.1f}",
+    "old code": lambda row: f"{100 * row.far:.1f}",
+    **{name: partial(_protected_cell, kind) for kind, name in PROTECTED_NAMES.items()},
+    "cache breaks": lambda row: f"{row.cache_breaks:,}",
+    "re-reads": lambda row: f"{row.rereads:,}",
+    "thinking lost": lambda row: f"{row.thinking:,}",
+    "slowest": lambda row: f"{1_000 * row.slowest:.0f} ms",
+}
+
+
 def _more_table(prices: str, ranked: Iterable[Ranked]) -> Markup:
-    head = (
-        *("strategy", "bill without re-reads", "worst", "dearer in", "shell edits", "in results", "old code"),
-        *PROTECTED_NAMES.values(),
-        *("cache breaks", "re-reads", "thinking lost", "slowest"),
-    )
-    return table(head, map(_more_row, ranked), f"More columns at {prices} prices", class_="strategies")
-
-
-def _more_row(each: Ranked) -> Markup:
-    row = each.row
-    protected = (
-        f"{100 * row.protected[kind].value:.1f}" if kind in row.protected else element("small", "none")
-        for kind in PROTECTED_NAMES
-    )
-    cells = (
-        _interval_cell(row.bill, 1, 3),
-        f"{row.worst:.2f}",
-        f"{100 * row.dearer:.0f}%",
-        _share_cell(row, AtomGroup.SHELL_EDITS),
-        *(f"{100 * row.in_results:.1f}", f"{100 * row.far:.1f}"),
-        *protected,
-        *(f"{row.cache_breaks:,}", f"{row.rereads:,}", f"{row.thinking:,}", f"{1_000 * row.slowest:.0f} ms"),
-    )
-    return element("tr", _name_cell(each), *(element("td", cell) for cell in cells))
+    rows = (_row(each, (cell(each.row) for cell in MORE_COLUMNS.values())) for each in ranked)
+    return table(("strategy", *MORE_COLUMNS), rows, f"More columns at {prices} prices", class_="strategies")
 
 
 def _last_definition_table(prices: str, ranked: Iterable[Ranked]) -> Markup:
@@ -248,7 +248,7 @@ def _last_definition_table(prices: str, ranked: Iterable[Ranked]) -> Markup:
 
     def row(each: Ranked) -> Markup:
         shares = (*(each.row.results_only[group].value for group in MAIN), each.row.paths)
-        return element("tr", _name_cell(each), *(element("td", f"{100 * share:.1f}") for share in shares))
+        return _row(each, (f"{100 * share:.1f}" for share in shares))
 
     caption = f"Only results are sources, as in the last version, at {prices} prices"
     return table(("strategy", *MAIN, "paths"), map(row, ranked), caption, class_="strategies")

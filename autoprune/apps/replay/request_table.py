@@ -1,27 +1,28 @@
 """The figures of each request as a Parquet file, which DuckDB, pandas and Polars read. Opens no file."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Mapping
 from importlib.util import find_spec
-from typing import Any
 
+from autoprune.apps.replay.episode_figures import Figures
 from autoprune.apps.replay.session import SessionFigures
 from autoprune.errors import SettingsError, how_to_install
 
-# The type of each column. `cost` is in input tokens at the session's most frequent prices, `dollars` is null without
-# known prices, and `reward` for all but trials of Harbor; strategy "none" is the session without pruning.
-COLUMNS = {
-    "session": "string",
-    "project": "string",
-    "agent": "string",
-    "episode": "string",
-    "reward": "float64",
-    "strategy": "string",
-    "style": "string",
-    "request": "int32",
-    "prompt_tokens": "int64",
-    "cached_tokens": "int64",
-    "cost": "float64",
-    "dollars": "float64",
+# The type of each column, and its value from a session, the figures of a strategy and the number of a request. `cost`
+# is in input tokens at the session's most frequent prices, `dollars` is null without known prices, and `reward` for all
+# but trials of Harbor; strategy "none" is the session without pruning.
+COLUMNS: Mapping[str, tuple[str, Callable[[SessionFigures, Figures, int], object]]] = {
+    "session": ("string", lambda session, row, at: session.path),
+    "project": ("string", lambda session, row, at: row.project),
+    "agent": ("string", lambda session, row, at: session.agent),
+    "episode": ("string", lambda session, row, at: row.episode),
+    "reward": ("float64", lambda session, row, at: session.reward),
+    "strategy": ("string", lambda session, row, at: row.strategy),
+    "style": ("string", lambda session, row, at: row.style),
+    "request": ("int32", lambda session, row, at: at),
+    "prompt_tokens": ("int64", lambda session, row, at: row.prompts[at]),
+    "cached_tokens": ("int64", lambda session, row, at: row.held[at]),
+    "cost": ("float64", lambda session, row, at: row.costs[at]),
+    "dollars": ("float64", lambda session, row, at: _dollars(row, at)),
 }
 
 
@@ -34,11 +35,16 @@ def parquet(sessions: Iterable[SessionFigures]) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet
 
-    schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in COLUMNS.items()])
+    schema = pa.schema([(name, pa.type_for_alias(kind)) for name, (kind, _) in COLUMNS.items()])
     sink = pa.BufferOutputStream()
     with pyarrow.parquet.ParquetWriter(sink, schema) as writer:
         for each in sessions:
-            writer.write_table(pa.Table.from_pylist([*request_rows(each)], schema))
+            rows = [
+                {name: value(each, row, at) for name, (_, value) in COLUMNS.items()}
+                for row in each.figures
+                for at in range(len(row.prompts))
+            ]
+            writer.write_table(pa.Table.from_pylist(rows, schema))
     written: bytes = sink.getvalue().to_pybytes()
     return written
 
@@ -49,22 +55,6 @@ def check_installed() -> None:
         raise SettingsError(f"a Parquet file needs pyarrow: {how_to_install('parquet')}")
 
 
-def request_rows(found: SessionFigures) -> Iterator[dict[str, Any]]:
-    """Yield a row for each request under each strategy, with the columns of `COLUMNS`."""
-    for row in found.figures:
-        price = next(iter(row.bills.values())).input_price
-        for at, (prompt, held, cost) in enumerate(zip(row.prompts, row.held, row.costs, strict=True)):
-            yield {
-                "session": found.path,
-                "project": row.project,
-                "agent": found.agent,
-                "episode": row.episode,
-                "reward": found.reward,
-                "strategy": row.strategy,
-                "style": row.style,
-                "request": at,
-                "prompt_tokens": prompt,
-                "cached_tokens": held,
-                "cost": cost,
-                "dollars": None if price is None else cost * price,
-            }
+def _dollars(row: Figures, at: int) -> float | None:
+    price = next(iter(row.bills.values())).input_price
+    return None if price is None else row.costs[at] * price

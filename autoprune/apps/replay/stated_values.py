@@ -45,7 +45,6 @@ WITH_UNIT = re.compile(r"(\d{2,})[a-z]{1,3}", re.ASCII | re.IGNORECASE)
 ENDING_IN_NUMBER = re.compile(r"[A-Za-z_]++(\d{3,})", re.ASCII)
 DIGITS = re.compile(r"(?:\D*+\d){3}")
 FOREIGN_DIGIT = re.compile(r"[^\D0-9]")
-TOKEN = re.compile(r"\w+")
 LETTERS = re.compile(r"[^\W_]+")
 
 

@@ -143,16 +143,17 @@ def _text_atoms(text: str, is_shown: IsShown) -> Iterator[Atom]:
     text = QUOTED.sub(take_quotes, text)
     yield from quotes
     for readings in values_in(text):
-        yield _likeliest([Atom(Kind.FACT, reading) for reading in readings], is_shown)
+        yield _likeliest(Kind.FACT, readings, is_shown)
     for name in names_in(text):
-        yield _likeliest([Atom(Kind.FACT, reading) for reading in _readings(name)], is_shown)
+        yield _likeliest(Kind.FACT, _readings(name), is_shown)
     for run in UNSPACED.findall(text):
         yield from _run_atoms(squeeze(run), is_shown)
 
 
-def _likeliest(readings: Sequence[Atom], is_shown: IsShown) -> Atom:
+def _likeliest(kind: Kind, readings: Sequence[str], is_shown: IsShown) -> Atom:
     """Return the first reading that a result shows, or the first reading if no result shows any."""
-    return next(filter(is_shown, readings), readings[0])
+    atoms = [Atom(kind, reading) for reading in readings]
+    return next(filter(is_shown, atoms), atoms[0])
 
 
 def _quotes(span: str, is_shown: IsShown) -> Iterator[Atom]:
@@ -163,7 +164,7 @@ def _quotes(span: str, is_shown: IsShown) -> Iterator[Atom]:
         if enough or sum(map(len, UNSPACED.findall(letters))) >= LEAST_RUN:
             words = " ".join(WORDS.findall(part))
             other = words[0].swapcase() + words[1:]  # quoted within another sentence
-            yield _likeliest([Atom(Kind.QUOTE, each) for each in dict.fromkeys((words, other))], is_shown)
+            yield _likeliest(Kind.QUOTE, (words, other), is_shown)
 
 
 def names_in(text: str) -> Iterator[list[str]]:
@@ -224,7 +225,7 @@ def _rows(call: ToolCall, is_shown: IsShown) -> Iterator[Atom]:
     """Yield the keys in the arguments of a call, except in paths, texts, edits and patches."""
     for text in _possible_keys(call):
         for readings in values_in(normalize(text)):
-            yield _likeliest([Atom(Kind.ROW, reading) for reading in readings], is_shown)
+            yield _likeliest(Kind.ROW, readings, is_shown)
     script = command(call)
     if script and not is_patch(script):
         bare = PATH_WORD.sub(" ", script.partition("<<")[0])
@@ -232,7 +233,7 @@ def _rows(call: ToolCall, is_shown: IsShown) -> Iterator[Atom]:
             bare = bare.replace(name, " ")
         for readings in values_in(normalize(bare)):
             if not (readings[0].isdecimal() and len(readings[0]) < LEAST_KEY):
-                yield _likeliest([Atom(Kind.ROW, reading) for reading in readings], is_shown)
+                yield _likeliest(Kind.ROW, readings, is_shown)
 
 
 def _possible_keys(call: ToolCall) -> Iterator[str]:

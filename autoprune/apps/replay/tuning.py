@@ -62,9 +62,7 @@ class Tuning:
     snippet: str = ""
 
 
-def tune(
-    figures: Iterable[Figures], prices: str, floor: float = FLOOR, folds: int = FOLDS, model: str | None = None
-) -> Tuning:
+def tune(figures: Iterable[Figures], prices: str, floor: float = FLOOR, model: str | None = None) -> Tuning:
     """Find the best setting for some sessions at the prices named `prices`, cross-validated over sessions.
 
     `model` is the model to name in the snippet, if it is known.
@@ -76,7 +74,7 @@ def tune(
     zones = Counter(each.safe_zone for each in usable).most_common(1)
     code = snippet(best, prices, model, zones[0][0] if zones else None)
     outcome = Tuning(rows, tuple(frontier(rows)), best, len(sessions), floor, snippet=code)
-    folds = min(folds, len(sessions))
+    folds = min(FOLDS, len(sessions))
     if folds < 2:
         return outcome
     held_out, picks = _held_out(usable, sessions, prices, floor, folds)

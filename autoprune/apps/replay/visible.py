@@ -3,7 +3,6 @@
 Names, values and the words of quotes are looked up in an index of each text; other atoms are searched.
 """
 
-import json
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,10 +10,12 @@ from functools import cached_property, lru_cache
 from itertools import pairwise
 
 from autoprune.apps.replay.atoms import STATED, Atom, Kind
-from autoprune.apps.replay.stated_values import LEAST_RUN, TOKEN, UNSPACED, all_readings, normalize, squeeze
+from autoprune.apps.replay.stated_values import LEAST_RUN, UNSPACED, all_readings, normalize, squeeze
+from autoprune.apps.sessions import try_parse
 from autoprune.facts.plain_text import LEAST_IDENTIFIER as LEAST_NAME
 
 LINE_NUMBER = re.compile(r"^[ \t]*\d+(?:→|\t|:|\s*\|)", re.MULTILINE)
+NAME = re.compile(rf"\w{{{LEAST_NAME},}}")
 COUNTED = re.compile(r"^[ \t]*(\d{1,9})(→|\t|:|\s*\|)", re.MULTILINE)
 LEAST_LETTERS = 4  # of the words in the index that finds names and quotes
 LETTERS = re.compile(rf"[^\W\d_]{{{LEAST_LETTERS},}}")
@@ -30,7 +31,6 @@ class Text:
     def __init__(self, raw: str) -> None:
         """Store the raw text; its forms and indexes are computed when needed."""
         self.raw = raw
-        self._known: dict[str, set[str]] = {}  # the words of each form
 
     @cached_property
     def forms(self) -> tuple[str, ...]:
@@ -41,18 +41,14 @@ class Text:
 
     @cached_property
     def _json_value(self) -> str:
-        return "\n".join(strings(_json_value(self.raw.replace("\r", ""))))
+        text = self.raw.replace("\r", "")
+        is_json = text[:1] in ("{", "[") and len(text) <= LONGEST_JSON
+        return "\n".join(strings(try_parse(text))) if is_json else ""
 
     @cached_property
     def words(self) -> frozenset[str]:
         """The words that are long enough for a name."""
-        return frozenset(word for form in self.forms for word in self._words_of(form) if len(word) >= LEAST_NAME)
-
-    def _words_of(self, form: str) -> set[str]:
-        words = self._known.get(form)
-        if words is None:
-            words = self._known[form] = set(TOKEN.findall(form))
-        return words
+        return frozenset(word for form in self.forms for word in NAME.findall(form))
 
     @cached_property
     def plain_forms(self) -> tuple[str, ...]:
@@ -74,10 +70,7 @@ class Text:
     @cached_property
     def keys(self) -> frozenset[str]:
         """The words of four letters or more, and all runs of characters in scripts without spaces."""
-        tokens = {token for form in self.plain_forms for token in self._words_of(form)}
-        collected = {token.casefold() for token in tokens if len(token) >= LEAST_LETTERS and token.isalpha()}
-        mixed = (token for token in tokens if not token.isalpha())
-        collected.update(word.casefold() for token in mixed for word in LETTERS.findall(token))
+        collected = {word.casefold() for form in self.plain_forms for word in set(LETTERS.findall(form))}
         for form in self.plain_forms:
             if UNSPACED.search(form):
                 runs = UNSPACED.findall(squeeze(form))
@@ -137,14 +130,14 @@ class Texts:
         self._by_word: dict[str, list[int]] = {}
         self._by_value: dict[str, list[int]] = {}
         self._by_key: dict[str, list[int]] = {}
-        self._keyed = 0  # how many texts are in the index of keys, which `find` extends
         self._found: dict[object, tuple[int, list[int]]] = {}  # the number of texts searched, and those that show it
 
     def add_text(self, raw: str) -> None:
         """Add a text."""
         text = Text(raw)
         number = len(self._texts)
-        for index, keys in ((self._by_word, text.words), (self._by_value, text.values)):
+        indexes = (self._by_word, text.words), (self._by_value, text.values), (self._by_key, text.keys)
+        for index, keys in indexes:
             for each in keys:
                 index.setdefault(each, []).append(number)
         self._texts.append(text)
@@ -166,10 +159,6 @@ class Texts:
         keys = _index_keys(atom) if atom.kind in STATED else []
         if not keys:
             return range(seen, len(self._texts))
-        for number in range(self._keyed, len(self._texts)):
-            for key in self._texts[number].keys:
-                self._by_key.setdefault(key, []).append(number)
-        self._keyed = len(self._texts)
         rarest: Sequence[int] = min((self._by_key.get(key, []) for key in keys), key=len)
         return rarest[bisect_left(rarest, seen) :]
 
@@ -181,15 +170,6 @@ def _is_numbered(text: str) -> bool:
         return True
     steps = sum(int(after) == int(before) + 1 for (before, _), (after, _) in pairwise(counted))
     return steps * 2 >= len(counted) > 1
-
-
-def _json_value(text: str) -> object:
-    if text[:1] not in ("{", "[") or len(text) > LONGEST_JSON:
-        return None
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
 
 
 def strings(value: object) -> Iterator[str]:

@@ -15,6 +15,7 @@ from autoprune.apps.sessions._recording import (
     Usage,
     bad_record,
     besides,
+    branch,
     build_usage,
     find_parents,
     lost_parents,
@@ -323,14 +324,10 @@ def _begins_stretch(line: Line) -> bool:
 def _thread(lines: dict[str, Line]) -> list[Line]:
     """List the lines of the conversation in order. `lines` are one agent's lines by uuid, in the order of the log."""
     parents = _parents(lines)
-    last = at = next((uuid for uuid in reversed(lines) if lines[uuid].get("type") in SPOKEN), "")
-    chain: list[Line] = []
-    seen: set[str] = set()
-    while at in lines and at not in seen:  # parents of a damaged log may form a circle
-        seen.add(at)
-        chain.append(lines[at])
-        at = "" if _is_boundary(lines[at]) else parents[at]
-    return [*chain[::-1], *_waiting(lines, parents, last)]
+    last = next((uuid for uuid in reversed(lines) if lines[uuid].get("type") in SPOKEN), "")
+    boundaries = {uuid for uuid, line in lines.items() if _is_boundary(line)}
+    chain = [lines[uuid] for uuid in branch(last, parents, boundaries)]
+    return [*chain, *_waiting(lines, parents, last)]
 
 
 def _waiting(lines: dict[str, Line], parents: Mapping[str, str], last: str) -> Iterator[Line]:
@@ -364,12 +361,9 @@ def _find_kept_messages(metadata: Line, parents: Mapping[str, str]) -> tuple[str
     named, segment = fields(metadata.get("preservedMessages")), fields(metadata.get("preservedSegment"))
     if named:
         return text(named.get("anchorUuid")), [text(uuid) for uuid in listed(named.get("uuids"))]
-    head, at = text(segment.get("headUuid")), text(segment.get("tailUuid"))
-    chain: dict[str, None] = {}
-    while at in parents and at not in chain and head not in chain:
-        chain[at] = None
-        at = parents[at]
-    return text(segment.get("anchorUuid")), list(chain)[::-1] if head in chain else []
+    head = text(segment.get("headUuid"))
+    chain = branch(text(segment.get("tailUuid")), parents, (head,))
+    return text(segment.get("anchorUuid")), chain if head in chain else []
 
 
 PLACES = tuple(

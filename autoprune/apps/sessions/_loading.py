@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, TypeVar
 
 from autoprune.apps.sessions._atif import READER as ATIF
@@ -93,7 +93,7 @@ class Session:
 
     `agent` names the agent that wrote the file, None for plain messages. `notes` describe dropped and added content,
     and `conversations` is the number of conversations in the file. Conversations from an agent's file are written as a
-    JSON list. `recorded` reads the requests on demand.
+    JSON list. `last` reads the last recorded request that names its model, None if there is none.
     """
 
     messages: list[Any]
@@ -101,12 +101,7 @@ class Session:
     notes: tuple[str, ...] = ()
     agent: str | None = None
     conversations: int = 1
-    recorded: Callable[[], Sequence[Request]] = field(default=tuple, repr=False, compare=False)
-
-    @cached_property
-    def last(self) -> Request | None:
-        """The last recorded request that names its model, or None."""
-        return next((request for request in reversed(self.recorded()) if request.model), None)
+    last: Callable[[], Request | None] = field(default=lambda: None, repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -130,14 +125,15 @@ def load(
     unknown shape, or the number of conversations if there are fewer than `number`.
     """
     opened = _parse(text, name, readers, skip_broken=skip_broken)
-    conversations = [] if isinstance(opened, Session) else opened.conversations(name)
-    count = 1 if isinstance(opened, Session) else len(conversations)
+    found: Sequence[Session | Conversation]
+    found = [opened] if isinstance(opened, Session) else opened.conversations(name)
+    count = len(found)
     if not 1 <= number <= count:
         are = f"{count} conversation{'' if count == 1 else 's'}"
         raise SessionError(f"{name} has no conversation {number}: it holds {are}")
     if isinstance(opened, Session):
         return opened
-    chosen = conversations[number - 1]
+    chosen = found[number - 1]
     notes = (*opened.notes, *chosen.notes)
     return Session(
         [*chosen.messages],
@@ -145,17 +141,18 @@ def load(
         notes,
         agent=opened.reader.name,
         conversations=count,
-        recorded=partial(_requests, opened, number),
+        last=partial(_last_request, opened, number),
     )
 
 
-def _requests(log: "_Log", number: int) -> Sequence[Request]:
-    """Read the recorded requests of a conversation; empty if reading them fails."""
+def _last_request(log: "_Log", number: int) -> Request | None:
+    """Read the last recorded request of a conversation that names its model; None if reading them fails."""
     try:
         stretches = log.reader.record(log.values)[number - 1] if log.reader.record else []
     except (SessionError, RecursionError, IndexError):
-        return ()
-    return [request for stretch in stretches for request in stretch.requests]
+        return None
+    requests = (request for stretch in reversed(stretches) for request in reversed(stretch.requests))
+    return next((request for request in requests if request.model), None)
 
 
 def recordings(
@@ -304,8 +301,8 @@ def _with_requests(read: Conversation) -> Conversation:
 def _recording(stretch: Conversation, agent: str | None, notes: tuple[str, ...], folder: str = "") -> Recording:
     holds_prompt = bool(stretch.messages) and stretch.messages[0].get("role") == "system"
     every_note = (*notes, *stretch.notes, *growth_notes(stretch.messages, stretch.requests))
-    trigger, besides = stretch.trigger, stretch.besides
-    return Recording(stretch.messages, stretch.requests, agent, holds_prompt, every_note, folder, trigger, besides)
+    known = vars(stretch) | {"notes": every_note}
+    return Recording(**known, agent=agent, holds_prompt=holds_prompt, folder=folder)
 
 
 def _plain_session(value: object, name: str, indent: int | None) -> Session:

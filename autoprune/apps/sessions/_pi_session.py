@@ -17,6 +17,7 @@ from autoprune.apps.sessions._recording import (
     Reader,
     bad_record,
     besides,
+    branch,
     build_usage,
     find_parents,
     lost_parents,
@@ -115,15 +116,7 @@ def _branch(entries: Sequence[Object]) -> list[Object]:
     if _is_version_1(entries):
         return list(entries)
     tree = _tree(entries)
-    parents = find_parents(tree, "parentId")
-    at = text(entries[-1].get("id"))
-    path: list[Object] = []
-    seen: set[str] = set()
-    while at in tree and at not in seen:
-        seen.add(at)
-        path.append(tree[at])
-        at = parents[at]
-    return path[::-1]
+    return [tree[name] for name in branch(text(entries[-1].get("id")), find_parents(tree, "parentId"))]
 
 
 def _tree(entries: Sequence[Object]) -> dict[str, Object]:

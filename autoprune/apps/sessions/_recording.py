@@ -1,7 +1,7 @@
 """The types of session readers: conversations, recorded calls of the model and their usage, and times."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import groupby, pairwise
@@ -108,22 +108,17 @@ class Conversation:
 
 
 @dataclass(frozen=True)
-class Recording:
+class Recording(Conversation):
     """The part of a session between two compactions: all messages as sent, without thinking.
 
     `agent` names the agent that wrote the file, None for plain messages. `holds_prompt` tells whether the messages
     begin with the system prompt; then only the tools' schemas are unknown. `folder` is the folder that the agent worked
-    in, "" if the log does not name it. `trigger` and `besides` are those of `Conversation`.
+    in, "" if the log does not name it.
     """
 
-    messages: list[Message]
-    requests: tuple[Request, ...]
-    agent: str | None
-    holds_prompt: bool
-    notes: tuple[str, ...] = ()
+    agent: str | None = None
+    holds_prompt: bool = False
     folder: str = ""
-    trigger: str = ""
-    besides: tuple[Request, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -163,6 +158,16 @@ def find_parents(records: Mapping[str, Object], field: str) -> dict[str, str]:
     return parents
 
 
+def branch(last: str, parents: Mapping[str, str], first: Container[str] = ()) -> list[str]:
+    """Return the names of the records from the root, or from the nearest of `first`, to the record `last`."""
+    path: dict[str, None] = {}
+    at = last
+    while at in parents and at not in path:  # parents of a damaged log may form a circle
+        path[at] = None
+        at = "" if at in first else parents[at]
+    return list(path)[::-1]
+
+
 def lost_parents(records: Mapping[str, Object], field: str) -> tuple[str, ...]:
     """Note how many records follow the record before them, because their parent was lost."""
     pairs = zip(find_parents(records, field).values(), records.values(), strict=True)
@@ -197,16 +202,7 @@ def find_requests(places: Mapping[int, int], moments: Sequence[Moment]) -> tuple
             # Codex logs usage after the last part of an answer, even if that is an open call, which has no message.
             answer = _join([part for at, part in parts.items() if at >= kept[0]])
             pause = _pause(times, started, ended, answer.time) if requests else None
-            request = Request(
-                places[kept[0]],
-                time=answer.time,
-                pause=pause,
-                model=answer.model,
-                usage=answer.usage,
-                cache_life=answer.cache_life,
-                id=answer.id,
-            )
-            requests.append(request)
+            requests.append(_request(answer, places[kept[0]], pause))
         last = places[kept[-1]] if kept else last
         work = _join(list(parts.values()))
         started, ended = work.time, work.end
@@ -230,12 +226,15 @@ def besides(paid: Iterable[Moment], stretches: Iterable[Conversation]) -> tuple[
     """Return the paid answers that no stretch holds, as requests."""
     held = {request.id or (request.time, request.usage) for each in stretches for request in each.requests}
     return tuple(
-        Request(
-            0, answer.time, None, answer.model, answer.usage, answer.cache_life, answer.id, answer.characters or None
-        )
+        _request(answer)
         for answer in paid
         if isinstance(answer, Answer) and answer.usage and (answer.id or (answer.time, answer.usage)) not in held
     )
+
+
+def _request(answer: Answer, message: int = 0, pause: float | None = None) -> Request:
+    data = answer.model, answer.usage, answer.cache_life, answer.id, answer.characters or None
+    return Request(message, answer.time, pause, *data)
 
 
 def unrecorded_answers(messages: Sequence[Mapping[str, object]], model: str = "") -> list[Moment]:

@@ -10,11 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from autoprune.apps.sessions._json import compact, fields, listed, text, try_parse
-from autoprune.apps.sessions._sending import valid_id
+from autoprune.apps.sessions._sending import THOUGHTS, valid_id
 from autoprune.errors import SessionError
 
 Record = dict[str, Any]
-THINKING = ("thinking", "redacted_thinking")  # types of blocks
 BINDING = ("anthropic", "bedrock")  # the beginnings of the names that pi has for APIs with Claude models
 # Fields of events that repeat a result for the screen, in Codex and in Claude Code.
 SHOWN = ("stdout", "stderr", "aggregated_output", "formatted_output", "output", "fullOutput")
@@ -38,7 +37,7 @@ class CopyChanges:
 
     def without_thinking(self, content: object) -> list[object]:
         """Return the blocks of a message without thinking."""
-        kept = [each for each in listed(content) if fields(each).get("type") not in THINKING]
+        kept = [each for each in listed(content) if fields(each).get("type") not in THOUGHTS]
         self.thoughts += len(listed(content)) - len(kept)
         return kept
 

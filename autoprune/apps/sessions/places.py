@@ -33,14 +33,13 @@ def at_home(
     return {name: files for name, files in by_agent.items() if files}
 
 
-def searched(home: Path, readers: Sequence[Reader] = (), environ: Mapping[str, str] | None = None) -> list[str]:
+def searched(home: Path, readers: Sequence[Reader] = ()) -> list[str]:
     """Return the folders in which `at_home` looks, as a user would write them."""
-    variables = os.environ if environ is None else environ
     found = (
         folder.joinpath(*takewhile(lambda part: not has_magic(part), Path(glob).parent.parts))
         for reader in (*readers, *READERS)
         for place in reader.places
-        for folder, glob in _globs(home, place, variables)
+        for folder, glob in _globs(home, place, os.environ)
     )
     return [f"~/{each.relative_to(home)}" if each.is_relative_to(home) else str(each) for each in dict.fromkeys(found)]
 
