@@ -17,8 +17,8 @@ class Parts:
     """The results that the model has seen, the parts that may be cleared, and the result of each call.
 
     `seen` holds the parts that are not cleared, oldest first; None until their savings are counted. `whole` are those
-    that the strategy has not replaced with a text of its own. `useless` collects parts that cannot be cleared, since
-    `seen` must not change while it is iterated.
+    that the strategy has not replaced with a text of its own, and `as_sent` keeps the others as the model first saw
+    them. `useless` collects parts that cannot be cleared, since `seen` must not change while it is iterated.
     """
 
     placeholder: Placeholder
@@ -31,6 +31,7 @@ class Parts:
     result_of: dict[Part, ToolResult] = field(default_factory=dict)  # for arguments in `seen`
     useless: list[Part] = field(default_factory=list)
     as_cut: dict[ToolResult, ToolResult] = field(default_factory=dict)
+    as_sent: dict[ToolResult, ToolResult] = field(default_factory=dict)
 
     def record_cut(self, result: ToolResult, text: str, saved: int) -> None:
         """Record the text that replaces a result for now, and the tokens that it saves."""

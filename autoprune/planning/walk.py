@@ -417,6 +417,7 @@ class Walk:
     def _keep_offering(self, result: ToolResult, text: str) -> None:
         """Offer a shortened result as if its tool had returned that text."""
         parts = self._parts
+        parts.as_sent.setdefault(result, self.as_sent(result))
         parts.record_cut(result, text, self.edits[result].saved)
         parts.seen[result] = None
         parts.whole.pop(result, None)
@@ -483,7 +484,7 @@ class Walk:
 
     def as_sent(self, result: ToolResult) -> ToolResult:
         """Return a result as the model first sees it."""
-        return self._parts.as_cut.get(result, result)
+        return self._parts.as_sent.get(result) or self._parts.as_cut.get(result, result)
 
     def saves(self, candidate: Candidate, text: str) -> int:
         """Return the tokens that the strategy's text would save in place of a result."""

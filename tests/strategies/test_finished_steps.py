@@ -1,5 +1,6 @@
 """`cache_aware(fold_steps=…)` folds finished steps along with a cut."""
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -323,6 +324,25 @@ def test_commands_are_named_by_what_they_do():
     assert [line.rpartition(",")[0] for line in folded] == ["- bash make lint", "- bash cat …/deep/app.py | head"]
     parsed = [read_line(line.removeprefix("- ")) for line in folded]
     assert [each and each[0] for each in parsed] == ["bash make lint", "bash cat …/deep/app.py | head"]
+
+
+def test_a_line_describes_the_result_itself_if_it_was_cleared_before_in_both_styles():
+    broken = [command("make", "Exit code 2\n" + "no such rule, " * 900, failed=True) for _ in range(2)]
+    reads = [read(f"{at}.log", 900) for at in range(40)]
+    messages = WIRE["openai_chat"](["Go on.", *reads[:3], broken[0], *reads[3:20], broken[1], *reads[20:]])
+    keeping, feeding = (AgenticConversationPruner(10_000, strategy=FOLDING) for _ in range(2))
+    fed: list[Any] = []
+    read_so_far, whole = 0, messages
+    for at in [at for at, each in enumerate(messages, 1) if each["role"] in ("user", "tool")]:
+        whole = keeping.prune(messages[:at]).conversation
+        fed = feeding.prune([*fed, *messages[read_so_far:at]]).conversation
+        read_so_far = at
+        assert whole == fed
+    said = re.findall(r"\\n- (.*?), ([\d,]+) tokens", json.dumps(whole))
+    sizes = [int(size.replace(",", "")) for _, size in said]
+    assert len(said) > 10
+    assert min(sizes) > 300
+    assert [what for what, _ in said if "make" in what] == ["bash make, failed"]
 
 
 def test_names_that_many_folded_results_share_are_left_out():

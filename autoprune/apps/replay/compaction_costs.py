@@ -41,17 +41,18 @@ SMALL, SMALL_SHARE = 100_000, 0.4  # tokens, and of the window: half of where ag
 
 @dataclass(frozen=True)
 class Later:
-    """The requests after a compaction that would not have happened.
+    """The `requests` after a compaction that would not have happened.
 
     `recorded` is the cost of the summary and of these requests in dollars, and `replayed` what the requests would have
-    cost without the compaction, with re-reads; both are 0 if a price is not known. `is_postponed` tells whether a later
-    prompt reaches the size of the compaction all the same.
+    cost without the compaction, with re-reads. `before` and `before_replayed` are those costs of the requests before
+    it. All are 0 if a price is not known.
     """
 
     requests: int
-    recorded: float
-    replayed: float
-    is_postponed: bool = False
+    recorded: float = 0.0
+    replayed: float = 0.0
+    before: float = 0.0
+    before_replayed: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,9 @@ class Compaction:
     `tokens` is its cost in input tokens, and `dollars` in dollars, None if the price of the model is not known. `paths`
     are those that the agent touched in the 15 requests after it, of which `known_paths` had been in its prompt before.
     `is_prevented` is None if that was not replayed: if there were fewer than 20 requests, or the user asked for it.
-    `later` are the requests after a prevented one, and what became of them. `unpruned` and `pruned` are the prompts
-    before it, thinned out. `time` is that of the last answer before it.
+    `later` are the requests after a prevented one, and what became of them; `is_postponed` tells whether one of their
+    prompts reaches its size all the same. `unpruned` and `pruned` are the prompts before it, thinned out. `time` is
+    that of the last answer before it.
     """
 
     agent: str
@@ -75,6 +77,7 @@ class Compaction:
     by_user: bool = False
     is_prevented: bool | None = None
     later: Later | None = None
+    is_postponed: bool = False
     unpruned: tuple[int, ...] = field(default=(), repr=False)
     pruned: tuple[int, ...] = field(default=(), repr=False)
     time: float | None = None
@@ -107,6 +110,8 @@ def compactions(
                 found,
                 is_prevented=is_prevented,
                 later=each.later(run) if is_prevented else None,
+                is_postponed=is_prevented
+                and any(each.tokens >= found.prompt for each in run.prompts[found.requests :]),
                 pruned=_curve([prompt.tokens for prompt in run.prompts[: found.requests]]),
             )
         else:
@@ -132,19 +137,27 @@ class Around:
         return join(self.before, self.after, self.pause) if self.after else self.before
 
     def later(self, run: Run) -> Later | None:
-        """Compare the requests after the compaction with those in a run of the joined stretches."""
+        """Compare the requests around the compaction with those in a run of the joined stretches."""
         if self.after is None:
             return None
-        first, size = self.compaction.requests, self.compaction.prompt
-        shared = [self.after.billings[0].read, *map(min, pairwise(self.after.unpruned))]
-        prompts = [(each.tokens, each.held) for each in run.prompts[:first]]
-        prompts += zip(self.after.unpruned, shared, strict=True)
-        price = (self.summary and run.episode.prices.input_price) or 0.0
-        found = Later(len(shared), 0.0, 0.0, is_postponed=any(each.tokens >= size for each in run.prompts[first:]))
+        first, price = self.compaction.requests, (self.summary and run.episode.prices.input_price) or 0.0
         if not price:
-            return found
-        recorded = self.summary + price * sum([*prompt_costs(run.episode, prompts, OWN)][first:])
-        return replace(found, recorded=recorded, replayed=price * cost_from(run, first))
+            return Later(len(self.after.unpruned))
+        read = run.prompts[0].held, self.after.billings[0].read
+        prompts = [
+            prompt
+            for held, each in zip(read, (self.before, self.after), strict=True)
+            for prompt in zip(each.unpruned, [held, *map(min, pairwise(each.unpruned))], strict=True)
+        ]
+        recorded = [price * cost for cost in prompt_costs(run.episode, prompts, OWN)]
+        replayed, whole = price * cost_from(run, first), price * cost_from(run, 0)
+        return Later(
+            len(self.after.unpruned),
+            recorded=self.summary + sum(recorded[first:]),
+            replayed=replayed,
+            before=sum(recorded[:first]),
+            before_replayed=whole - replayed,
+        )
 
 
 def with_stretches(stretches: Sequence[Recording], read: Callable[[Recording], Episode]) -> Iterator[Around]:
@@ -253,7 +266,7 @@ class CompactionSum:
     unpriced: int
     paths: int
     known_paths: int
-    later: Later = Later(0, 0.0, 0.0)
+    later: Later = Later(0)
     postponed: int = 0
     agents: Mapping[str, "CompactionSum"] = field(default_factory=dict)
 
@@ -298,12 +311,14 @@ class CompactionSum:
         """The cost of the requests after prevented ones, with and without them, as text; "" if it is not known."""
         if not self.later.requests:
             return ""
-        are_many = self.prevented != 1
+        later, are_many = self.later, self.prevented != 1
+        them, summaries = ("them", "summaries") if are_many else ("it", "the summary")
         due = f" At a later request {self.postponed:,} would have been due all the same." * bool(self.postponed)
         return (
-            f"The {count_noun(self.later.requests, 'request')} after {'them' if are_many else 'it'} cost "
-            f"${self.later.recorded:,.2f}, {'summaries' if are_many else 'the summary'} included; without compaction, "
-            f"with longer prompts, they would have cost ${self.later.replayed:,.2f}.{due}"
+            f"The {count_noun(later.requests, 'request')} after {them} cost ${later.recorded:,.2f}, {summaries} "
+            f"included; without compaction, with longer prompts, they would have cost ${later.replayed:,.2f}. With the "
+            f"requests before {them}, ${later.before + later.recorded:,.2f} would have been "
+            f"${later.before_replayed + later.replayed:,.2f}.{due}"
         )
 
 
@@ -318,8 +333,7 @@ def sum_compactions(found: Iterable[Compaction]) -> CompactionSum:
 
 def _sum(group: Sequence[Compaction]) -> CompactionSum:
     own = [each for each in group if not each.by_user]
-    later = [each.later for each in own if each.later]
-    priced = [each for each in later if each.replayed]
+    priced = [each.later for each in own if each.later and each.later.replayed]
     return CompactionSum(
         count=len(own),
         judged=sum(each.is_prevented is not None for each in own),
@@ -334,6 +348,8 @@ def _sum(group: Sequence[Compaction]) -> CompactionSum:
             sum(each.requests for each in priced),
             sum(each.recorded for each in priced),
             sum(each.replayed for each in priced),
+            sum(each.before for each in priced),
+            sum(each.before_replayed for each in priced),
         ),
-        postponed=sum(each.is_postponed for each in later),
+        postponed=sum(each.is_postponed for each in own),
     )

@@ -154,14 +154,11 @@ def sources(recording: Recording, *, model: str | None, life: float | None, used
 
 
 def recorded_cost(requests: Sequence[Request], known: Sequence[Billing]) -> float | None:
-    """Compute the dollars of the recorded requests from their usage; None if usage or a price is unknown."""
-    total = 0.0
-    for request, billing in zip(requests, known, strict=True):
-        cost = usage_dollars(request.usage, billing.prices, billing.answer) if request.usage else None
-        if cost is None:
-            return None
-        total += cost
-    return total if requests else None
+    """Compute the dollars of the recorded requests whose usage and price are known; None if there are none."""
+    pairs = ((request.usage, billing) for request, billing in zip(requests, known, strict=True))
+    costs = (usage_dollars(usage, each.prices, each.answer) for usage, each in pairs if usage)
+    priced = [cost for cost in costs if cost is not None]
+    return sum(priced) if priced else None
 
 
 def usage_dollars(usage: Usage, at: Prices, answer: int) -> float | None:
