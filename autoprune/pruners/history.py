@@ -18,7 +18,8 @@ be in the middle of a conversation: what the provider has cached of earlier requ
 A conversation is identified by its first messages, up to the model's first one. Before the model has spoken only the
 user's messages identify it; then the model's first message becomes part of the identity, so that two sessions that
 begin with the same prompt differ from the second request on. Cache marks do not count, because clients move them, and
-neither does the difference between a string and a text block, which a mark makes necessary.
+neither does the difference between a string and a text block, which a mark makes necessary. System messages do not
+count either, since some clients write the time into them at each request.
 
     request 1   [user]                          known as  user
     request 2   [user, answer, result]          user → user + answer: the same conversation
@@ -33,6 +34,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 import autoprune.wire as wire
 from autoprune.conversation.messages import fields_of, without_marks
+from autoprune.conversation.summary import SYSTEM_ROLES
 from autoprune.errors import SettingsError, is_number, near_or_all
 
 # Settings by the number of messages of the first request that they apply to. The names are those of
@@ -129,10 +131,20 @@ class Recent(Generic[Value]):
 
 
 def prefix_digests(messages: Sequence[object]) -> tuple[str, str]:
-    """Compute digests of the messages before the model's first message, and of those up to and including it."""
+    """Compute digests of the messages before the model's first message, and of those up to and including it.
+
+    System messages are left out, unless there are no others.
+    """
     head = messages[:LONGEST_PREFIX]
     first = next((at for at, message in enumerate(head) if is_from_model(message)), len(head))
-    return _digest(head[:first]), _digest(head[: first + 1])
+    start = [message for message in head[:first] if not _is_system(message)] or head[:first]
+    return _digest(start), _digest([*start, *head[first : first + 1]])
+
+
+def _is_system(message: object) -> bool:
+    """Whether a message is the system's, also one of a framework's."""
+    known = fields_of(message)
+    return (known.get("role") or known.get("type")) in SYSTEM_ROLES
 
 
 def is_from_model(message: object) -> bool:

@@ -27,7 +27,7 @@ CLEARING = {  # for AgenticConversationPruner; the default first
     "tool_output_cleanup": "clearing:ToolOutputCleanup",
     "low_water": "clearing:LowWater",
     "cache_aware": "cache_aware:CacheAware",
-    "observation_masking": "clearing:ObservationMasking",
+    "observation_masking": "clearing:observation_masking",
 }
 FOLDING = {  # for ConversationPruner, imported when they are used; the default first
     "summarize": "presets:summarize",

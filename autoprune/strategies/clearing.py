@@ -85,8 +85,8 @@ class ObservationMasking(BaseStrategy):
     keep: int = 10
     polling: int = 1
     protect: Protections = DEFAULT_PROTECTIONS
+    every_request: bool = True
     name = "observation_masking"
-    every_request = True
 
     def check_parameters(self) -> None:
         """Raise SettingsError for a number that is out of range."""
@@ -99,3 +99,8 @@ class ObservationMasking(BaseStrategy):
         old = set(map(id, view.results[: max(0, count - count % self.polling)]))
         chosen = [candidate for candidate in view.candidates() if id(candidate.result) in old]
         yield from (candidate.cleared("older than the newest results") for candidate in chosen)
+
+
+def observation_masking(keep: int = 10, polling: int = 1) -> ObservationMasking:
+    """Return the strategy with the parameters that users set."""
+    return ObservationMasking(keep, polling)

@@ -96,3 +96,16 @@ def test_sdk_objects_and_framework_messages_identify_a_conversation(spoken: dict
     assert known.match("", prefix_digests(longer)) is first
     assert known.match("", prefix_digests([*longer, Message(role="user", content="More.")])) is first
     assert known.match("another session", prefix_digests(longer)) is not first
+
+
+@each_row("system", [{"role": "system"}, {"role": "developer"}, {"type": "system"}])
+def test_a_system_message_with_the_time_in_it_does_not_identify_a_conversation(system: dict[str, str]):
+    def at(time: str, *more: Any) -> tuple[str, str]:
+        return prefix_digests([Message(**system, content=f"It is {time}."), Message(role="user", content="Go."), *more])
+
+    known = Recent(8, lambda head: [head])
+    first = known.match("", at("10:00"))
+    assert known.match("", at("10:01", Message(role="assistant", content="Yes."))) is first
+    assert known.match("", at("10:02", Message(role="assistant", content="No."))) is not first
+    alone = [prefix_digests([Message(**system, content=words)])[0] for words in ("Sort.", "Search.")]
+    assert len(set(alone)) == 2

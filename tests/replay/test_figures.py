@@ -85,6 +85,21 @@ def test_a_corpus_bill_is_the_sum_over_sessions_and_the_worst_is_one_session():
     assert (row.code.value, row.episodes) == (15 / 20, 2)
 
 
+def test_episodes_without_a_price_count_in_no_bill_unless_no_price_is_known():
+    def priced(*known: Figures) -> list[Figures]:
+        return [
+            replace(each, bills={name: replace(bill, input_price=3e-6) for name, bill in each.bills.items()})
+            for each in known
+        ]
+
+    mine, other = [made("a", "none", 100), made("a", "s", 80, 5)], [made("b", "none", 900), made("b", "s", 900, 10)]
+    (row,) = [row for row in summarize([*priced(*mine), *other], "p") if row.strategy == "s"]
+    assert (row.bill.value, row.bill.low, row.bill.high) == pytest.approx((0.8, 0.8, 0.8))
+    assert (row.episodes, row.code.value) == (2, 15 / 20)
+    (row,) = [row for row in summarize([*mine, *other], "p") if row.strategy == "s"]
+    assert row.bill.value == 980 / 1_000
+
+
 def test_an_episode_without_an_unpruned_replay_is_skipped():
     assert [row.strategy for row in summarize([made("a", "none", 100), made("b", "s", 1)], "p")] == ["none"]
 

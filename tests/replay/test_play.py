@@ -9,7 +9,7 @@ from tables import each_row
 from autoprune import AgenticConversationPruner
 from autoprune.apps.replay.episode import Episode
 from autoprune.apps.replay.play import Run, play
-from autoprune.apps.replay.policies import KeepNewest, NoPruning
+from autoprune.apps.replay.policies import NoPruning
 from autoprune.planning.view import Strategy
 from autoprune.strategies import ObservationMasking
 from autoprune.strategies.clearing import LowWater, ToolOutputCleanup
@@ -19,7 +19,7 @@ OTHER = "other words " * 40
 LONG = SOURCE + OTHER
 
 CLEARING = (
-    *(ObservationMasking(2), ObservationMasking(1, 4), KeepNewest(2)),
+    *(ObservationMasking(2), ObservationMasking(1, 4), ObservationMasking(2, every_request=False)),
     *(ToolOutputCleanup(), LowWater()),
 )
 

@@ -153,6 +153,8 @@ def test_the_cost_in_a_log_takes_precedence_over_the_cost_of_its_tokens():
         tokens * 3e-6
     )
     assert recorded_cost((Request(1),) * 3, counted.billings) is None
+    aborted = Request(1, usage=usages[0]), Request(1), Request(1)  # without usage: the others still count
+    assert recorded_cost(aborted, counted.billings) == pytest.approx((1.25 * 5 + 5 * 5) * 3e-6)
 
 
 def test_savings_at_cold_requests_are_counted_separately():

@@ -86,24 +86,27 @@ def test_the_requests_after_it_cost_more_without_it_until_they_are_pruned_again(
     assert few.later.requests == 3
     assert few.later.recorded == pytest.approx((summary + by_hand) * 3 / 1_000_000)
     assert few.later.replayed > few.later.recorded
+    before = sum(1.25 * GROWTH + 0.1 * (SHARED + GROWTH * at) + 5 * 50 for at in range(24))
+    assert few.later.before == pytest.approx(before * 3 / 1_000_000)
     (many,) = found_in(log(24, 120))
     assert many.later is not None
     assert many.later.replayed < many.later.recorded
+    assert many.later.before == few.later.before
+    assert many.later.before_replayed == pytest.approx(few.later.before_replayed)
 
 
 def test_a_compaction_is_only_postponed_if_a_later_prompt_must_be_as_large():
     data = log(24, 3)
     (found,) = found_in(data)
-    assert found.later is not None
-    assert not found.later.is_postponed
+    assert found.is_prevented
+    assert not found.is_postponed
     lines = [json.loads(line) for line in data.splitlines()]
     *_, before, answer, _ = lines
     before["message"]["content"][0]["content"] = "\n".join(f"value_{at} = compute({at})" for at in range(5_000))
     answer["message"]["usage"]["cache_creation_input_tokens"] = 50_000
     (found,) = found_in("".join(json.dumps(line) + "\n" for line in lines).encode())
     assert found.is_prevented
-    assert found.later is not None
-    assert found.later.is_postponed
+    assert found.is_postponed
 
 
 def test_the_paths_of_fifteen_requests_are_compared_with_those_before():
@@ -202,15 +205,16 @@ def test_the_sentence_says_what_they_cost_and_how_many_would_not_have_happened()
 
 
 def test_what_the_requests_after_prevented_ones_cost_is_said():
-    one = compaction(later=Later(50, 4.0, 4.2))
+    one = compaction(later=Later(50, 4.0, 4.2, 7.0, 6.0))
     assert sum_compactions([one, compaction(is_prevented=None)]).afterwards == (
         "The 50 requests after it cost $4.00, the summary included; without compaction, with longer prompts, they "
-        "would have cost $4.20."
+        "would have cost $4.20. With the requests before it, $11.00 would have been $10.20."
     )
-    two = compaction(later=Later(1_000, 90.0, 80.0, is_postponed=True))
+    two = compaction(later=Later(1_000, 90.0, 80.0, 10.0, 10.0), is_postponed=True)
     assert sum_compactions([one, two]).afterwards == (
         "The 1,050 requests after them cost $94.00, summaries included; without compaction, with longer prompts, they "
-        "would have cost $84.20. At a later request 1 would have been due all the same."
+        "would have cost $84.20. With the requests before them, $111.00 would have been $100.20. At a later request 1 "
+        "would have been due all the same."
     )
     unpriced = compaction(dollars=None, later=Later(50, 0.0, 0.0))
     assert sum_compactions([unpriced]).afterwards == sum_compactions([compaction()]).afterwards == ""

@@ -225,7 +225,7 @@ def test_an_unknown_model_has_no_price_unless_one_is_given(tmp_path: Path):
         tmp_path / "a.jsonl", answer(11, "", input_tokens=MILLION), answer(12, "my-model", input_tokens=9)
     )
     (found,) = sum_spending(read_spending([path], ReplayArgs()))
-    assert (found.dollars, found.unpriced) == (0, 2)
+    assert (found.dollars, found.unpriced, found.unlisted) == (0, 2, {"my-model": 2})
     (found,) = sum_spending(read_spending([path], ReplayArgs(model=MODEL)))
     assert (found.dollars, found.unpriced) == (pytest.approx(3 + 3 * 1.000009), 0)
 

@@ -324,7 +324,11 @@ def _unpruned_cost(sessions: Sequence[SessionFigures], prices: str, likely: Outl
     priced = [bill.total * bill.input_price for bill in bills if bill.input_price]
     if not priced:
         return tokens
-    which = f" for {count_noun(len(priced), 'conversation')} of a known price" if len(priced) < len(bills) else ""
+    which = (
+        f" for {count_noun(len(priced), 'conversation')} of a known price, which alone count in bills"
+        if len(priced) < len(bills)
+        else ""
+    )
     recorded = f" (recorded: ${likely.replayed:,.2f})" if likely and likely.replayed else ""
     return f"{tokens}, ${sum(priced):,.2f}{which}{recorded}"
 

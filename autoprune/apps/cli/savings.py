@@ -375,10 +375,14 @@ def _cost_table(*names: str) -> Table:
 
 def spending_notes(sums: Sequence[ProjectSpending]) -> Iterator[str]:
     """Yield remarks on the costs: requests that they lack, answers that they count in part, and higher prices."""
-    if count := sum(each.unpriced for each in sums):
+    unlisted = sum((Counter(each.unlisted) for each in sums), Counter())
+    for model, count in unlisted.most_common():
+        why = f"the price of {printable(model)} is not known; give --model"
+        yield f"{count_noun(count, 'request')} without a cost: {why}"
+    if count := sum(each.unpriced for each in sums) - unlisted.total():
         yield (
             f"{count_noun(count, 'request')} without a cost: their usage is not recorded, or impossible (over "
-            f"{LARGEST_PROMPT:,} tokens), or the price of their model is not known"
+            f"{LARGEST_PROMPT:,} tokens), or their model is not named"
         )
     if count := sum(each.low for each in sums):
         yield (

@@ -143,11 +143,10 @@ class Around:
         first, price = self.compaction.requests, (self.summary and run.episode.prices.input_price) or 0.0
         if not price:
             return Later(len(self.after.unpruned))
-        read = run.prompts[0].held, self.after.billings[0].read
         prompts = [
             prompt
-            for held, each in zip(read, (self.before, self.after), strict=True)
-            for prompt in zip(each.unpruned, [held, *map(min, pairwise(each.unpruned))], strict=True)
+            for each in (self.before, self.after)
+            for prompt in zip(each.unpruned, [each.billings[0].read, *map(min, pairwise(each.unpruned))], strict=True)
         ]
         recorded = [price * cost for cost in prompt_costs(run.episode, prompts, OWN)]
         replayed, whole = price * cost_from(run, first), price * cost_from(run, 0)

@@ -39,18 +39,12 @@ class NoPruning:
         return []
 
 
-class KeepNewest(ObservationMasking):
-    """The same window of results, but only above the safe zone."""
-
-    every_request = False
-
-
 # Baselines that can be replayed, but not used live.
 REFERENCES: Mapping[str, Callable[..., Any]] = {
     NO_PRUNING: NoPruning,
     "window": lambda keep=20: ObservationMasking(keep),
     "polling": lambda keep=20, polling=20: ObservationMasking(keep, polling),
-    "keep_newest": lambda keep=3: KeepNewest(keep),
+    "keep_newest": lambda keep=3: ObservationMasking(keep, every_request=False),
 }
 AT = "@"  # before a policy's own safe zone
 # A strategy and perhaps its safe zone. An @ in a path or in a parameter is not followed by a safe zone.

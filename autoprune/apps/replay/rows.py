@@ -116,7 +116,8 @@ DEARER = 1.0 + 1e-9  # a bill above the unpruned one; the margin is for rounding
 class Row:
     """A strategy over all episodes: bills as shares of the unpruned bill, evidence as shares of the needed atoms.
 
-    Bills are weighted in dollars if the input price of every episode is known. `bill` and `worst` are without re-reads.
+    Bills are weighted in dollars, and episodes without a price count in none, unless no price is known. `bill` and
+    `worst` are without re-reads.
     Evidence is by group: `code` (with `edits`), `shell_edits` and `facts`; `needed` counts the atoms of each group.
     `spare` are the extra requests of the agent for each 100 that the saving would pay for, negative for a loss.
     `changed` is the share of sessions in which anything was done. `in_results` and `far` are shares of code. `cold` is
@@ -201,13 +202,12 @@ def summarize(figures: Iterable[Figures], prices: str) -> list[Row]:
 
 
 def worth_of(found: Iterable[Figures], prices: str) -> Mapping[str, float]:
-    """Find the weight of each episode's input tokens: their price in dollars if all are known, otherwise 1."""
-    input_prices = {each.episode: each.bills[prices].input_price for each in found}
-    return (
-        {episode: price or 1.0 for episode, price in input_prices.items()}
-        if all(input_prices.values())
-        else dict.fromkeys(input_prices, 1.0)
-    )
+    """Find the weight of each episode's input tokens in bills: their price in dollars, or 1 if no price is known.
+
+    If only some prices are known, the other episodes count in no bill: their tokens cannot be compared.
+    """
+    input_prices = {each.episode: each.bills[prices].input_price or 0.0 for each in found}
+    return input_prices if any(input_prices.values()) else dict.fromkeys(input_prices, 1.0)
 
 
 def _row(found: Sequence[Figures], unpruned: Mapping[str, float], worth: Mapping[str, float], prices: str) -> Row:
@@ -220,12 +220,12 @@ def _row(found: Sequence[Figures], unpruned: Mapping[str, float], worth: Mapping
     saved = sum(weight * bill.saved for weight, bill in zip(weights, bills, strict=True))
     cold = sum(weight * bill.saved_cold for weight, bill in zip(weights, bills, strict=True))
     code = _total_kept(found, AtomGroup.CODE)
-    with_rereads = interval(sums_by_project(found, zip(again, wholes, strict=True)))
+    with_rereads = bill_interval(found, zip(again, wholes, strict=True))
     return Row(
         strategy=found[0].strategy,
         style=found[0].style,
         episodes=len(found),
-        bill=interval(sums_by_project(found, zip(totals, wholes, strict=True))),
+        bill=bill_interval(found, zip(totals, wholes, strict=True)),
         with_rereads=with_rereads,
         worst=max(bill.worst for bill in bills),
         dearer=sum(bill.worst > DEARER for bill in bills) / len(bills),
@@ -248,6 +248,12 @@ def _row(found: Sequence[Figures], unpruned: Mapping[str, float], worth: Mapping
         results_only={group: _evidence_interval(found, f"{RESULTS_ONLY}{group}") for group in AtomGroup},
         paths=_total_kept(found, PATHS).share,
     )
+
+
+def bill_interval(found: Iterable[Figures], bills: Iterable[Pair]) -> Interval:
+    """Compute a share of the unpruned bills, the second of each pair, over the episodes that count in them."""
+    counted = [(each, pair) for each, pair in zip(found, bills, strict=True) if pair[1]]
+    return interval(sums_by_project([each for each, _ in counted], [pair for _, pair in counted]))
 
 
 def _protected_intervals(found: Sequence[Figures]) -> Iterator[tuple[str, Interval]]:

@@ -5,7 +5,8 @@ as a session and its continuation under another name, counts once.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from autoprune.apps.replay.corpus import Engine, FailedTask, Task, one_by_one
@@ -25,7 +26,8 @@ MOST_CHARACTERS = 12  # of a token in an answer, as JSON: text has about four, a
 class Charge:
     """The cost of one recorded request in dollars; None if its usage or the price of its model is not known.
 
-    `identity` is equal in all records of the same request; None if the log has neither id nor time of its answer.
+    `unlisted` is the model if only its price is not known. `identity` is equal in all records of the same request; None
+    if the log has neither id nor time of its answer.
     `is_low` means that the log lacks most of the answer's tokens, so that the request cost more. `extra` are the
     dollars that the request cost more because its prompt was in a higher tier of the model's prices. `is_replayed`
     tells whether the request is in a stretch that a replay uses.
@@ -39,6 +41,7 @@ class Charge:
     is_low: bool = False
     extra: float = 0.0
     is_replayed: bool = False
+    unlisted: str = ""
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,8 @@ def _charge(request: Request, life: float | None, args: ReplayArgs, named: str) 
     dollars = usage_dollars(usage, at, usage.output)
     flat = usage_dollars(usage, replace(at, tiers=()), usage.output)
     extra = (dollars or 0.0) - (flat or 0.0)
-    return Charge(dollars, usage.prompt, usage.cached, request.time, identity, extra=extra)
+    unlisted = (request.model or named) if at.input_price is None and usage.cost is None else ""
+    return Charge(dollars, usage.prompt, usage.cached, request.time, identity, extra=extra, unlisted=unlisted)
 
 
 def _lacks_output(usage: Usage | None, characters: int) -> bool:
@@ -122,10 +126,10 @@ def _lacks_output(usage: Usage | None, characters: int) -> bool:
 class ProjectSpending:
     """The sum of some sessions: of an agent in a project, or of all sessions.
 
-    `unpriced` counts requests without a cost, and `low` those whose log lacks most of the answer's tokens. `tiered`
-    counts requests with prompts in a higher tier of their prices, which cost `extra` dollars more. `replayed` are the
-    requests in the longest stretches between compactions, if these have 20 requests or more; they cost
-    `replayed_dollars`.
+    `unpriced` counts requests without a cost, and `unlisted` those of models whose prices are not known, by model.
+    `low` counts those whose log lacks most of the answer's tokens. `tiered` counts requests with prompts in a higher
+    tier of their prices, which cost `extra` dollars more. `replayed` are the requests in the longest stretches between
+    compactions, if these have 20 requests or more; they cost `replayed_dollars`.
     """
 
     agent: str
@@ -142,6 +146,7 @@ class ProjectSpending:
     extra: float = 0.0
     replayed: int = 0
     replayed_dollars: float = 0.0
+    unlisted: Mapping[str, int] = field(default_factory=dict)
 
 
 def sum_spending(found: Iterable[Spending]) -> list[ProjectSpending]:
@@ -192,6 +197,7 @@ def _sum(agent: str, project: str, known: Sequence[tuple[Spending, list[Charge]]
         extra=sum(charge.extra for charge in charges),
         replayed=sum(charge.is_replayed for charge in charges),
         replayed_dollars=sum(charge.dollars or 0.0 for charge in charges if charge.is_replayed),
+        unlisted=Counter(charge.unlisted for charge in charges if charge.unlisted),
     )
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from autoprune.apps.replay.episode_figures import Figures
 from autoprune.apps.replay.policies import NO_PRUNING, Policy
-from autoprune.apps.replay.rows import FEW_ATOMS, Interval, Row, interval, summarize, sums_by_project, worth_of
+from autoprune.apps.replay.rows import FEW_ATOMS, Interval, Row, bill_interval, summarize, worth_of
 from autoprune.apps.replay.session import FULL, Overview, Trials
 from autoprune.apps.replay.tuning import FLOOR
 from autoprune.economics import count_noun
@@ -121,7 +121,7 @@ class _Bills:
         # Compare only episodes that both strategies have.
         both = [each for each in second if each.episode in costs]
         pairs = ((self._cost(each) - costs[each.episode], self._unpruned[each.episode]) for each in both)
-        more = interval(sums_by_project(both, pairs))
+        more = bill_interval(both, pairs)
         return more.low <= 0.0 <= more.high
 
     def _cost(self, each: Figures) -> float:
