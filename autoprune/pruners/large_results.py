@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TypeAlias, TypeVar
 
+from autoprune.conversation.archive import store_once
 from autoprune.conversation.edits import Reason, Replace
 from autoprune.conversation.placeholders import Placeholder, append_mark, frame_text
 from autoprune.conversation.transcript import Speaker, ToolResult
@@ -221,7 +222,7 @@ class TextStore:
             self._remember(key, text)
             return text
         # If two threads write the same text, both use the first, so that the prompt stays the same.
-        first = self._call_store(self.store.setdefault, key, text)
+        first = self._call_store(store_once, self.store, key, text)
         return first if isinstance(first, str) and first.strip() and self.count(first) <= self.count(text) else text
 
     def keep_failure(self, key: str, why: str) -> None:
@@ -248,8 +249,8 @@ class TextStore:
             self.memo.clear()
         self.memo[key] = text
 
-    def _call_store(self, function: Callable[..., object], *arguments: str) -> object:
-        """Call a method of the caller's mapping. If the call fails, add a note to the report and return None."""
+    def _call_store(self, function: Callable[..., object], *arguments: object) -> object:
+        """Call a function on the caller's mapping. If the call fails, add a note to the report and return None."""
         result = call_safely(function, *arguments)
         if isinstance(result, Failed):
             self.note(f"the store failed ({result.why})")
