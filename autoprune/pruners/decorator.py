@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache, partial, wraps
 from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
-from autoprune.errors import SettingsError
+from autoprune.errors import SettingsError, type_of
 from autoprune.planning.view import Strategy, folds
 from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.conversation import ConversationPruner
@@ -119,9 +119,9 @@ class _Place:
         state = given.get(at)
         messages: Any = state if isinstance(state, list) else _get_field(state, self.field)
         if messages is MISSING:
-            what = f"{type(state).__name__} without {self.field!r}"
+            what = f"{type_of(state)} without {self.field!r}"
             raise SettingsError(
-                f"{self.function} was called without messages: {at!r} is a {what}; give a list, or name the field"
+                f"{self.function} was called without messages: {at!r} is {what}; give a list, or name the field"
             )
         return None if messages is None else _Call(arguments, keywords, at, self.field, state, messages)
 
