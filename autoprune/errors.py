@@ -123,6 +123,12 @@ def require_keys(what: str) -> Iterator[None]:
         raise SettingsError(f"{what} has no {error}: give all that to_dict() returned") from error
 
 
+def type_of(value: object) -> str:
+    """Name a value's type with its article, such as "an int" or "a UserDict"."""
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeioAEIO' else 'a'} {name}"
+
+
 # Characters of a name: shorter parts match too much, and comparing longer misspelled names is slow.
 LEAST_PART, LONGEST_NAME = 4, 80
 ALIKE = 0.65  # of letters in common: "nope" is not openai

@@ -7,6 +7,7 @@ tiktoken's (`tests/test_tokens.py` compares them).
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from numbers import Real
 from typing import Any, TypeAlias
 
 from autoprune.errors import SettingsError, is_number
@@ -154,7 +155,7 @@ class Memo:
         return Memo, (self.count, self.room)
 
     def __call__(self, text: str) -> int:
-        """Count the tokens of `text`."""
+        """Count the tokens of `text`. Raises SettingsError if the counter returns no number."""
         known = self._young.get(text)
         return known if known is not None else self._remember(text)
 
@@ -162,6 +163,8 @@ class Memo:
         count = self._old.get(text)
         if count is None:
             count = self.count(text)
+            if not isinstance(count, int) and not is_number(count, 0, Real):  # a caller's function may return anything
+                raise SettingsError(f"count returned {count!r} for a text: give a whole number")
         self._left -= len(text)
         if self._left < 0:
             self._old, self._young, self._left = self._young, {}, self.room - len(text)

@@ -46,6 +46,7 @@ MAY_SEE = {
 MOST_NAMES, MOST_FLOORS = 14, 11  # names at the top of the package
 # Call what callers pass, which may raise anything; or have somebody else's request, who must have an answer.
 STRANGERS = {
+    "apps.cli.startup",
     "apps.policies._prompts",
     "summarizers.driver",
     "apps.replay.corpus",

@@ -8,6 +8,7 @@ were wrong, tiktoken would discard the file and reach for the network.
 
 import base64
 import json
+import math
 import os
 import random
 import re
@@ -368,6 +369,12 @@ def test_a_memo_counts_each_text_once():
     memo = Memo(count)
     assert [memo(text) for text in ("ab", "", "c", "ab", "".join(["a", "b"]), "")] == [2, 0, 1, 2, 2, 0]
     assert count.asked == ["ab", "", "c"]
+
+
+@each_row("returned", [None, math.nan, -0.5, "3"])
+def test_a_count_that_is_no_number_is_an_error(returned: Any):
+    with pytest.raises(SettingsError, match=f"count returned {returned!r} for a text: give a whole number"):
+        Memo(lambda text: returned)("a")
 
 
 def test_a_memo_forgets_what_was_not_asked_for_of_late():

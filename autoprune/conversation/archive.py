@@ -235,7 +235,7 @@ def _store_record(archive: Archive, id: str, text: str) -> str | None:
 
     A pointer replaces the text stored under its id, and stays as long as its payload is stored.
     """
-    stored = archive.setdefault(id, text)
+    stored = store_once(archive, id, text)
     if stored == text:
         return None
     is_pointer, whole = not has_id(text, id), pointer_target(stored, id) if isinstance(stored, str) else None
@@ -247,6 +247,16 @@ def _store_record(archive: Archive, id: str, text: str) -> str | None:
         return "another payload has the same id"
     archive[id] = text  # the stored text was damaged, or a text and its pointer replace each other
     return None
+
+
+def store_once(archive: Archive, id: str, text: str) -> str:
+    """Store a text unless there is one under the id; return the text that is stored."""
+    # The method of dict is atomic, but it would bypass the `__setitem__` of a subclass.
+    kind = type(archive)
+    is_bypassed = isinstance(archive, dict) and kind.setdefault is dict.setdefault
+    if is_bypassed and kind.__setitem__ is not dict.__setitem__:
+        return MutableMapping[str, str].setdefault(archive, id, text)
+    return archive.setdefault(id, text)
 
 
 # The model's own tool

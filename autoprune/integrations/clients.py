@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from functools import partial, wraps
 from typing import Any, TypeVar, cast
 
-from autoprune.errors import SettingsError
+from autoprune.errors import SettingsError, type_of
 from autoprune.integrations._hooks import Pruning, RequestPruner
 from autoprune.planning.view import Strategy
 from autoprune.pruners.requests import place
@@ -40,7 +40,7 @@ def _attach(client: Client, pruner: RequestPruner) -> Client:
         raise SettingsError(f"cannot attach to the class {client.__name__}: give a client, such as {client.__name__}()")
     prepare = getattr(client, "_prepare_options", None)
     if prepare is None:
-        raise SettingsError(f"cannot attach to a {type(client).__name__}: give a client of openai or anthropic")
+        raise SettingsError(f"cannot attach to {type_of(client)}: give a client of openai or anthropic")
     edit = partial(_prune_options, pruner, untyped.default_headers)
     is_async = inspect.iscoroutinefunction(prepare)
     untyped._prepare_options = _wrap_async(prepare, edit) if is_async else _wrap(prepare, edit)

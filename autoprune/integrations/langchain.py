@@ -10,6 +10,7 @@ from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResp
 from langchain_core.messages import AIMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
+from autoprune.errors import type_of
 from autoprune.integrations import langchain_messages
 from autoprune.integrations._hooks import FrameworkPruner, Pruning, cannot_send, thinking_settings
 from autoprune.planning.view import Strategy
@@ -76,7 +77,7 @@ def _model_with_thinking(request: ModelRequest, result: Result) -> Any:
     """
     model = request.model
     if not (hasattr(model, "betas") and hasattr(model, "thinking")):
-        raise cannot_send(f"a {type(model).__name__}", result.request_parameters)
+        raise cannot_send(type_of(model), result.request_parameters)
     own = request.model_settings.get("thinking") or model.thinking
     thinking, betas = thinking_settings(result.request_parameters, own, model.betas)
     return model.model_copy(update={"betas": betas, "thinking": thinking})

@@ -17,7 +17,7 @@ from autoprune.planning.view import FoldContext, FoldingStrategy
 from autoprune.pruners._base import PruneCall, Terms, edit
 from autoprune.pruners._pruner import Pruner, Rewriting
 from autoprune.pruners.history import History
-from autoprune.pruners.large_results import shortener
+from autoprune.pruners.large_results import TextMemo, shortener
 from autoprune.pruners.memory import REMEMBERED, Remembered
 from autoprune.pruners.result import BeforePrune, OnPruned
 from autoprune.pruners.writing import SummaryWriter, old_summary, summary_message
@@ -91,7 +91,7 @@ class ConversationPruner(Pruner):
         self.max_calls = max_calls
         self.max_seconds = max_seconds
         self.concurrency = concurrency
-        self._memo: dict[str, str] = {}
+        self._memo = TextMemo()
 
     def _complete(self, call: PruneCall, usage: object) -> PruneCall:
         self._check_bounds()

@@ -2,12 +2,12 @@
 
 import copy
 import inspect
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial, wraps
 from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
-from autoprune.errors import SettingsError
+from autoprune.errors import SettingsError, type_of
 from autoprune.planning.view import Strategy, folds
 from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.conversation import ConversationPruner
@@ -40,12 +40,14 @@ def prune_history(
 
     The messages are the argument named `field`; else the first argument (after `self`), which is a list of messages or
     a state that holds them: a dict, a dataclass, a named tuple, a pydantic model or a plain object with that key or
-    attribute. None is passed unchanged. The function always gets a new list, in a shallow copy of the state with the
-    same type. So changes that the function makes in place do not reach the caller: it has to return what it adds.
+    attribute. If the argument `field` is None, such a state is used too; else nothing is pruned. The function always
+    gets a new list, in a shallow copy of the state with the same type. So changes that the function makes in place do
+    not reach the caller: it has to return what it adds.
 
-    If the function returns the pruned messages, or a state that holds them, perhaps with more messages after them, the
-    caller's full history replaces them, so that no message is lost. With `persist=True` they stay pruned. Any other
-    return value is unchanged.
+    If the function returns the pruned messages, or a state of any type that holds them, perhaps with more messages
+    after them, the caller's full history replaces them, so that no message is lost. With `persist=True` they stay
+    pruned. Any other return value is unchanged, such as a tuple that holds the messages, or a list with another message
+    before them. If a plain function returns an awaitable, the caller gets a coroutine that awaits it.
 
     `pruner` is a pruner of any kind. Without one, the first call creates it from `args` and the environment: a
     `ConversationPruner` if `strategy` is one of its names or folds messages, else an `AgenticConversationPruner` whose
@@ -54,15 +56,19 @@ def prune_history(
     pruner instead if no model should be called for a prune that is refused. If the next request needs more parameters,
     they are in `on_pruned`'s event.
 
-    Raises SettingsError at once for a generator or an object that is not a function; at a call, for missing messages,
-    and if the next request needs more parameters but there is no `on_pruned`. Errors of the pruner are not caught.
+    Raises SettingsError at once for a generator or an object that is not a function, and for `args` beside a `pruner`;
+    at a call, for missing messages, for a state that cannot be copied with other messages, and if the next request
+    needs more parameters but neither this decorator nor the pruner has an `on_pruned`. Errors of the pruner are not
+    caught.
     """
     if inspect.isfunction(args):
         raise SettingsError(f"{args.__name__} is decorated without settings: write @prune_history()")
+    if pruner is not None and args is not None:
+        raise SettingsError(f"prune_history got a pruner and the settings {args!r}: give the settings to the pruner")
     get_pruner = cache(lambda: _pruner(args, strategy) if pruner is None else pruner)
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        find = _Place(_name(function), _parameters(function), field).find_call
+        find = _Place(_name(function), *_parameters(function), field).find_call
         hand = partial(_with_pruned, callbacks=Callbacks(before_prune, on_pruned))
 
         @wraps(function)
@@ -70,7 +76,7 @@ def prune_history(
             found = find(arguments, keywords)
             if found is None:
                 return function(*arguments, **keywords)
-            call = hand(found, get_pruner().prune(found.messages, strategy))
+            call = hand(found, get_pruner(), get_pruner().prune(found.messages, strategy))
             returned = function(*call.arguments, **call.keywords)
             return returned if persist else cast(R, call.restore(returned))
 
@@ -79,7 +85,7 @@ def prune_history(
             found = find(arguments, keywords)
             if found is None:
                 return await cast(Awaitable[R], function(*arguments, **keywords))
-            call = hand(found, await _prune_async(get_pruner(), found.messages, strategy))
+            call = hand(found, get_pruner(), await _prune_async(get_pruner(), found.messages, strategy))
             returned = await cast(Awaitable[R], function(*call.arguments, **call.keywords))
             return returned if persist else call.restore(returned)
 
@@ -102,37 +108,36 @@ class _Place:
     """The place of the messages in a call: the names of the function, of its parameters, and of the messages' field."""
 
     function: str
-    parameters: tuple[str, ...]
+    positional: tuple[str, ...]
+    keyword_only: tuple[str, ...]
     field: str
 
     def find_call(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> "_Call | None":
         """Find the messages in a call; None if they are None or not given. Raises SettingsError if there are none."""
-        at = self._find_argument(arguments, keywords)
-        if at is None:
-            return None
-        state = keywords[at] if isinstance(at, str) else arguments[at]
+        given: dict[Any, Any] = {**dict(enumerate(arguments)), **keywords}
+        at = self._find_argument(given)
+        state = given.get(at)
         messages: Any = state if isinstance(state, list) else _get_field(state, self.field)
         if messages is MISSING:
-            what = f"{type(state).__name__} without {self.field!r}"
+            what = f"{type_of(state)} without {self.field!r}"
             raise SettingsError(
-                f"{self.function} was called without messages: {at!r} is a {what}; give a list, or name the field"
+                f"{self.function} was called without messages: {at!r} is {what}; give a list, or name the field"
             )
         return None if messages is None else _Call(arguments, keywords, at, self.field, state, messages)
 
-    def _find_argument(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> int | str | None:
-        """Find the position or keyword of the messages or of the state; None if the field's argument is not given."""
-        if self.field in keywords:
-            return self.field
-        if self.field in self.parameters:
-            at = self.parameters.index(self.field)
-            return at if at < len(arguments) else None
+    def _find_argument(self, given: Mapping[int | str, Any]) -> int | str:
+        """Find the position or keyword of the messages or of the state, which may not be given."""
+        names = (*self.positional, *self.keyword_only)
         # The first parameter of a method is the instance or the class.
-        first = int(self.parameters[:1] in (("self",), ("cls",)))
-        if first < len(arguments):
-            return first
-        name = next(iter(self.parameters[first:]), None)
-        if name in keywords:
-            return name
+        first = int(self.positional[:1] in (("self",), ("cls",)))
+        state = first if first in given else next(iter(names[first:]), "")
+        if self.field in given or self.field in names:
+            is_positional = self.field not in given and self.field in self.positional
+            at = self.positional.index(self.field) if is_positional else self.field
+            in_state = given.get(at) is None and isinstance(_get_field(given.get(state), self.field), list)
+            return state if in_state else at
+        if state in given:
+            return state
         raise SettingsError(f"{self.function} was called without messages: give a list of them, or {self.field}=")
 
 
@@ -161,9 +166,12 @@ class _Call:
 
     def restore(self, returned: object) -> object:
         """Put the full history into a return value that begins with the pruned messages; return others unchanged."""
-        is_state = isinstance(returned, dict) or type(returned) is type(self.state)
-        given = returned if isinstance(returned, list) else _get_field(returned, self.field) if is_state else None
-        if not self.handed or not isinstance(given, list):
+        if not self.handed:
+            return returned
+        if inspect.isawaitable(returned):
+            return self._restore_awaited(returned)
+        given = returned if isinstance(returned, list) else _get_field(returned, self.field)
+        if not isinstance(given, list):
             return returned
         # By identity, since equal messages may be different ones.
         if [*map(id, given[: len(self.handed)])] != [*map(id, self.handed)]:
@@ -172,6 +180,9 @@ class _Call:
         full = [*self.messages, *added] if added else self.messages
         return full if returned is given else _copy_with(returned, self.field, full)
 
+    async def _restore_awaited(self, returned: Awaitable[object]) -> object:
+        return self.restore(await returned)
+
 
 def _pruner(args: Args, strategy: object) -> Any:
     if folds(strategy) or (isinstance(strategy, str) and names_folding(strategy)):
@@ -179,11 +190,11 @@ def _pruner(args: Args, strategy: object) -> Any:
     return AgenticConversationPruner(args).with_strategy().with_usual_zone(strategy)
 
 
-def _with_pruned(call: _Call, result: Result[Any], callbacks: Callbacks) -> _Call:
+def _with_pruned(call: _Call, pruner: Prunes, result: Result[Any], callbacks: Callbacks) -> _Call:
     """Return the call with the pruned messages, or with a copy of the original ones if the prune is refused."""
     if result.conversation is call.messages:
         return call.with_messages([*call.messages])
-    if result.request_parameters and callbacks.on_pruned is None:
+    if result.request_parameters and callbacks.on_pruned is None and getattr(pruner, "on_pruned", None) is None:
         raise SettingsError(
             f"the next request must say {result.request_parameters!r}: take it from on_pruned's event, or choose "
             "another thinking_policy"
@@ -207,31 +218,39 @@ def _get_field(state: object, field: str) -> object:
 
 
 def _copy_with(state: Any, field: str, messages: list[Any]) -> object:
-    """Copy a state with other messages: shallow, of the same type."""
+    """Copy a state with other messages: shallow, of the same type. Raises SettingsError if that is impossible."""
     if hasattr(state, "model_copy"):
         return state.model_copy(update={field: messages})
     if isinstance(state, tuple) and hasattr(state, "_replace"):
         return state._replace(**{field: messages})
-    copied = copy.copy(state)
-    if isinstance(copied, MutableMapping):
-        copied[field] = messages
-    else:
-        object.__setattr__(copied, field, messages)  # works for frozen dataclasses too
+    try:
+        copied = copy.copy(state)
+        if isinstance(copied, Mapping):
+            copied[field] = messages  # type: ignore[index]
+        else:
+            object.__setattr__(copied, field, messages)  # works for frozen dataclasses too
+    except (AttributeError, TypeError) as error:
+        what = f"{type(state).__name__} cannot be copied with other {field} ({error})"
+        raise SettingsError(f"{what}: use a dict, or a type whose field can be set") from error
     return copied
 
 
 # Functions
 
 
-def _parameters(function: Callable[..., object]) -> tuple[str, ...]:
-    """The names of the positional parameters. Raises SettingsError for an object that cannot be decorated."""
+def _parameters(function: Callable[..., object]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The names of the positional and of the keyword-only parameters.
+
+    Raises SettingsError for an object that cannot be decorated.
+    """
     if not callable(function) or isinstance(function, type | staticmethod | classmethod):
         raise SettingsError(f"prune_history decorates functions, below any @staticmethod; {function!r} is none")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise SettingsError(f"{_name(function)} is a generator: decorate what it calls, or prune inside it")
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     known = inspect.signature(function).parameters.values()
-    return tuple(parameter.name for parameter in known if parameter.kind in kinds)
+    positional = tuple(parameter.name for parameter in known if parameter.kind in kinds)
+    return positional, tuple(parameter.name for parameter in known if parameter.kind is parameter.KEYWORD_ONLY)
 
 
 def _name(function: object) -> str:

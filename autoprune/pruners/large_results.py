@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TypeAlias, TypeVar
 
+from autoprune.conversation.archive import store_once
 from autoprune.conversation.edits import Reason, Replace
 from autoprune.conversation.placeholders import Placeholder, append_mark, frame_text
 from autoprune.conversation.transcript import Speaker, ToolResult
@@ -187,10 +188,35 @@ def run_together(questions: Sequence[Steps]) -> Asking[list[Answer]]:
     return [answers[number] for number in range(len(questions))]
 
 
-REMEMBERED = 4_096  # texts and notes in a pruner's memo; a full memo is cleared
+MEMO_CHARACTERS = 4_000_000  # in one of the memo's two generations
 FAILURE = " failed"  # suffix of a text's key: the reason why there is no text
 NOTES = " notes"  # suffix of a text's hash: the notes about the text
 BETWEEN = "\0"  # separates notes
+
+
+class TextMemo:
+    """A cache of texts by key, in two generations. Texts that were not used recently are dropped."""
+
+    def __init__(self, characters: int = MEMO_CHARACTERS) -> None:
+        """Cache between `characters` and twice as many characters of keys and texts."""
+        self._room = self._left = characters
+        self._young: dict[str, str] = {}
+        self._old: dict[str, str] = {}
+
+    def get(self, key: str) -> str | None:
+        """Look up a text; None if there is none."""
+        text = self._young.get(key)
+        if text is None and (text := self._old.get(key)) is not None:
+            self.keep(key, text)
+        return text
+
+    def keep(self, key: str, text: str) -> None:
+        """Store a text."""
+        size = len(key) + len(text)
+        self._left -= size
+        if self._left < 0:
+            self._old, self._young, self._left = self._young, {}, self._room - size
+        self._young[key] = text
 
 
 @dataclass
@@ -202,7 +228,7 @@ class TextStore:
     """
 
     store: MutableMapping[str, str]
-    memo: MutableMapping[str, str]
+    memo: TextMemo
     count: Count
     note: Callable[[str], None]
 
@@ -218,15 +244,15 @@ class TextStore:
     def keep(self, key: str, text: str, *, is_model: bool) -> str:
         """Store a text and return the text to use: another thread's text if it was stored first."""
         if not is_model:
-            self._remember(key, text)
+            self.memo.keep(key, text)
             return text
         # If two threads write the same text, both use the first, so that the prompt stays the same.
-        first = self._call_store(self.store.setdefault, key, text)
+        first = self._call_store(store_once, self.store, key, text)
         return first if isinstance(first, str) and first.strip() and self.count(first) <= self.count(text) else text
 
     def keep_failure(self, key: str, why: str) -> None:
         """Remember the reason why there is no text."""
-        self._remember(key + FAILURE, why)
+        self.memo.keep(key + FAILURE, why)
 
     def failure(self, key: str) -> Failed | None:
         """Return the reason why there is no text; None if no attempt to write it has failed."""
@@ -236,20 +262,15 @@ class TextStore:
     def annotate(self, text: str, notes: Sequence[str]) -> None:
         """Remember the notes about a text."""
         if notes:
-            self._remember(_notes_of(text), BETWEEN.join(notes))
+            self.memo.keep(_notes_of(text), BETWEEN.join(notes))
 
     def repeat_notes(self, text: str) -> None:
         """Add the remembered notes about a text to the report."""
-        for note in self.memo.get(_notes_of(text), "").split(BETWEEN):
+        for note in (self.memo.get(_notes_of(text)) or "").split(BETWEEN):
             self.note(note)
 
-    def _remember(self, key: str, text: str) -> None:
-        if len(self.memo) >= REMEMBERED:
-            self.memo.clear()
-        self.memo[key] = text
-
-    def _call_store(self, function: Callable[..., object], *arguments: str) -> object:
-        """Call a method of the caller's mapping. If the call fails, add a note to the report and return None."""
+    def _call_store(self, function: Callable[..., object], *arguments: object) -> object:
+        """Call a function on the caller's mapping. If the call fails, add a note to the report and return None."""
         result = call_safely(function, *arguments)
         if isinstance(result, Failed):
             self.note(f"the store failed ({result.why})")

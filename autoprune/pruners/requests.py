@@ -298,8 +298,14 @@ def _apply_result(unchanged: PrunedRequest, found: Place, messages: list[Any]) -
     if not result.request_parameters:
         return replace(unchanged, body=body)
     # Only the beta header is merged; all other headers stay unchanged.
-    betas = {name: value for name, value in unchanged.headers.items() if name.lower() == BETA_HEADER}
+    given: Mapping[str, Any] = unchanged.headers
+    betas = {name: _join_values(value) for name, value in given.items() if name.lower() == BETA_HEADER}
     both = merged(result.request_parameters, {**body, HEADERS: betas})
     others = {name: value for name, value in unchanged.headers.items() if name not in betas}
     said: Any = both.pop(HEADERS)
     return replace(unchanged, headers={**others, **said}, body=both)
+
+
+def _join_values(header: Any) -> Any:
+    """Join the values of a header that is given as a list."""
+    return ",".join(map(str, header)) if isinstance(header, list | tuple) else header

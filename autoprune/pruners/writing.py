@@ -33,6 +33,7 @@ from autoprune.pruners.large_results import (
     Draft,
     Kind,
     Shortener,
+    TextMemo,
     TextStore,
     drafts,
     run_together,
@@ -78,7 +79,7 @@ class SummaryWriter:
     messages: Sequence[object]
     summarizer: Summarizer
     store: MutableMapping[str, str]
-    memo: MutableMapping[str, str]
+    memo: TextMemo
     count: Count
     texts: dict[int, str] = field(default_factory=dict)
     results: Shortener = field(default=NOBODY, kw_only=True)

@@ -15,7 +15,7 @@ from numbers import Integral, Number
 from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-from autoprune.errors import SettingsError, did_you_mean, is_number, near_or_all
+from autoprune.errors import SettingsError, did_you_mean, is_number, near_or_all, type_of
 from autoprune.settings.models import find_model, listed_window, requested_window
 
 PREFIX = "AUTOPRUNE_"
@@ -175,7 +175,7 @@ def budget_tokens(
     if isinstance(amount, float) and 0 < amount <= 1:
         tokens = math.floor(amount * (window_tokens or context_window(model, provider)))
     if tokens is None or not 1 <= tokens <= LARGEST or tokens != math.floor(tokens):
-        kind = "" if isinstance(value, int | float | str) else f", a {type(value).__name__}"
+        kind = "" if isinstance(value, int | float | str) else f", {type_of(value)}"
         raise SettingsError(f"the safe zone is {value!r}{kind}: {FORMS}")
     return int(tokens)
 
@@ -294,7 +294,7 @@ def missing_safe_zone(args: object, environ: Mapping[str, str] = NOTHING, call: 
         wanted = ATTRIBUTES["safe_zone"]
         misspelled = ((name, did_you_mean(name, [wanted])) for name in getattr(args, "__dict__", ()) if name != wanted)
         near = next((f" but {name!r}{question}" for name, question in misspelled if question), "")
-        raise SettingsError(f"args is a {type(args).__name__} and holds no setting{near}: {GIVE}")
+        raise SettingsError(f"args is {type_of(args)} and holds no setting{near}: {GIVE}")
     return f"the safe zone is {SAFE_ZONE_TOKENS:,}, because none was given"
 
 

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import PurePath
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import TypeVar, cast
 
 from autoprune.errors import SettingsError
@@ -24,8 +24,8 @@ def is_in_file(text: str) -> bool:
 def load_strategy(text: str) -> Strategy:
     """Run a file and return the strategy that `path/to/file.py:Name` or `path/to/file.py:Name(at_least=500)` names.
 
-    `Name` is a strategy or a class that makes one. Raises SettingsError if there is none, and whatever the file's own
-    code raises.
+    `Name` is a strategy, or a class or function that makes one. Raises SettingsError if there is none, and whatever the
+    file's own code raises.
     """
     made = make_in_file(text)
     if not callable(getattr(made, "step", None)) or not isinstance(getattr(made, "name", None), str):
@@ -35,7 +35,7 @@ def load_strategy(text: str) -> Strategy:
 
 
 def make_in_file(text: str) -> object:
-    """Run a file and return the object that `path/to/file.py:Name` names, or an instance if `Name` is a class.
+    """Run a file and return the object that `path/to/file.py:Name` names, or what that class or function makes.
 
     Raises SettingsError if there is none, and whatever the file's own code raises.
     """
@@ -46,7 +46,7 @@ def make_in_file(text: str) -> object:
     found = getattr(run_file(path), name, None)
     if found is None:
         raise SettingsError(f"{path} has no {name}")
-    make: Callable[[], object] = found if isinstance(found, type) else lambda: found
+    make: Callable[[], object] = found if isinstance(found, type | FunctionType) else lambda: found
     try:
         return make() if arguments is None else make_strategy(f"{name}({arguments})", {name: make})
     except TypeError as error:

@@ -16,6 +16,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any
 
+from autoprune.errors import type_of
 from autoprune.summarizers.brief import (
     Answer,
     Ask,
@@ -127,7 +128,7 @@ def as_answer(given: object) -> Answer:
         case None | str() | Written(text=None | str()):
             return Failed("the summarizer gave no text")
         case _:
-            return Failed(f"the summarizer gave a {type(given).__name__}, not a text")
+            return Failed(f"the summarizer gave {type_of(given)}, not a text")
 
 
 def call_safely(function: Callable[..., object], *arguments: object) -> object:

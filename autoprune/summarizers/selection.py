@@ -14,7 +14,7 @@ from typing import Any
 from loguru import logger
 
 from autoprune.conversation.transcript import Speaker
-from autoprune.errors import SettingsError, check_number, near_or_all
+from autoprune.errors import SettingsError, check_number, near_or_all, type_of
 from autoprune.facts.plain_text import sendable
 from autoprune.facts.utterances import Utterance
 from autoprune.planning.clamping import Clamp
@@ -98,8 +98,8 @@ def summarizer_of(strategy: object, llm: object) -> tuple[Summarizer, str | None
     chosen = own if own is not None else llm if llm is not None else Digest()
     note = None
     if not callable(chosen):
-        kind = type(chosen).__name__
-        chosen, note = Digest(), f"llm is a {kind} and no summarizer (see OpenAISummarizer): no model was asked"
+        kind = type_of(chosen)
+        chosen, note = Digest(), f"llm is {kind} and no summarizer (see OpenAISummarizer): no model was asked"
     if llm is not None:
         adapted = _adapt(chosen, "with_model", llm)
         chosen, note = (chosen, adapted.why) if isinstance(adapted, Failed) else (adapted, note)

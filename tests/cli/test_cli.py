@@ -113,6 +113,15 @@ def test_the_exit_code_says_who_must_act(arguments: tuple[str, ...], code: int, 
     assert (done.returncode, said in words) == (code, True), words
 
 
+def test_an_exception_in_a_strategy_has_its_own_exit_code(tmp_path: Path):
+    file = tmp_path / "broken.py"
+    file.write_text("class Broken:\n    name = 'broken'\n    def step(self, view): raise KeyError('oh')\n")
+    done = run_process("prune", OPENAI, "--strategy", f"{file}:Broken", "--safe-zone", "20k")
+    assert (done.returncode, done.stdout) == (5, b"")
+    words = done.stderr.decode()
+    assert (f'File "{file}", line 3, in step' in words, words.splitlines()[-1]) == (True, "KeyError: 'oh'")
+
+
 def test_an_error_names_bytes_that_are_not_text():
     done = run("prune", "-", stdin=b'[{"role": "user", "content": "' + b"\xff" * 20 + b'"}]')
     assert (done.returncode, done.stdout) == (3, b"")

@@ -18,7 +18,7 @@ from raw_upstream import Connection, Upstream, always, answer, serving
 from tables import each_row
 
 from autoprune.apps.proxy import Running, _server
-from autoprune.apps.proxy._application import HEAD_BYTES
+from autoprune.apps.proxy._application import HEAD_BYTES, TARGET_BYTES
 from autoprune.apps.proxy._bodies import MOST_REQUEST
 from autoprune.apps.proxy._server import LEAST_CONNECTIONS, MOST_CONNECTIONS, OWN_FILES, most_connections
 
@@ -163,6 +163,18 @@ def test_a_head_with_too_many_or_too_long_fields_is_a_431(fields: tuple[str, ...
             client.sendall(whole(proxy, b"{}", *fields))
             assert client.recv(100).startswith(f"HTTP/1.1 {status} ".encode())
         assert time.monotonic() - started < 2
+        assert len(upstream.requests) == int(status == 200)
+
+
+@each_row("length, status", [(TARGET_BYTES, 200), (TARGET_BYTES + 1, 414), (HEAD_BYTES, 414)])
+def test_a_path_and_query_that_are_too_long_are_a_414(length: int, status: int) -> None:
+    target = f"/v1/models?{'q' * (length - len('/v1/models'))}"
+    with ExitStack() as stack:
+        upstream = stack.enter_context(serving(always(answer(b'{"ok": 1}'))))
+        proxy = stack.enter_context(_server.running(_server.Settings(upstream.url)))
+        with connected(proxy) as client:
+            client.sendall(head(proxy, line=f"GET {target} HTTP/1.1") + b"\r\n")
+            assert client.recv(100).startswith(f"HTTP/1.1 {status} ".encode())
         assert len(upstream.requests) == int(status == 200)
 
 

@@ -6,8 +6,8 @@ import inspect
 from collections import UserDict, namedtuple
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
-from types import SimpleNamespace
+from functools import partial, wraps
+from types import MappingProxyType, SimpleNamespace
 from typing import Any, TypedDict
 
 import conversations
@@ -103,6 +103,14 @@ def of_a_keyword(client, *, messages, seen):
     seen.append(messages)
 
 
+def of_a_keyword_only_state(*, state, seen):
+    seen.append(state["messages"])
+
+
+def of_a_state_or_none(state, messages=None, *, seen):
+    seen.append(state["messages"] if messages is None else messages)
+
+
 def of_a_name(client, messages, seen):
     seen.append(messages)
 
@@ -141,6 +149,11 @@ CALLS = [
     lambda seen: attach(of_a_name)("client", LONG, seen),
     lambda seen: attach(of_a_name)("client", seen=seen, messages=LONG),
     lambda seen: attach(of_any_keywords)(seen, model="m", messages=LONG),
+    lambda seen: attach(of_a_keyword_only_state)(state={"messages": LONG}, seen=seen),
+    lambda seen: attach(of_a_state_or_none)({"messages": LONG}, seen=seen),
+    lambda seen: attach(of_a_state_or_none)(state={"messages": LONG}, seen=seen),
+    lambda seen: attach(of_a_state_or_none)({"messages": LONG}, None, seen=seen),
+    lambda seen: attach(of_a_state_or_none)({"messages": SHORT}, LONG, seen=seen),
     lambda seen: attach(partial(of_a_name, "client", seen=seen))(messages=LONG),
     lambda seen: Agent().step(LONG, seen),
     lambda seen: Agent().node({"messages": LONG}, seen),
@@ -194,6 +207,18 @@ def test_a_call_without_messages_is_refused(given: tuple[object, ...], said: str
     assert said in str(refusal.value)
 
 
+class ReadOnly:
+    @property
+    def messages(self) -> list[Any]:
+        return LONG
+
+
+@each_row("state, kind", [(ReadOnly(), "ReadOnly"), (MappingProxyType({"messages": LONG}), "mappingproxy")])
+def test_a_state_that_cannot_be_copied_with_other_messages_is_refused(state: object, kind: str):
+    with pytest.raises(SettingsError, match=f"{kind} cannot be copied with other messages .*: use a dict, or a type"):
+        prune_history(args=ARGS)(same)(state)
+
+
 # What is returned
 
 
@@ -224,7 +249,36 @@ def test_the_full_history_comes_back_unless_pruning_is_to_persist(kind: Any, nod
         assert held(returned) is held(given)
 
 
+@each_row("kind", [Messages, Plain, Frozen, Model, UserDict, Tuple, SimpleNamespace])
+@each_row("given", [LONG, {"messages": LONG}, Plain(LONG)])
+def test_the_full_history_comes_back_in_a_state_of_another_type(kind: Any, given: Any):
+    def node(state):
+        return kind(messages=[*(state if isinstance(state, list) else held(state)), REPLY], step=1)
+
+    assert prune_history(args=ARGS)(node)(given) == kind(messages=[*LONG, REPLY], step=1)
+
+
+def test_messages_after_others_or_in_a_tuple_stay_pruned():
+    attached = prune_history(args=ARGS)
+    assert attached(lambda messages: (messages, "answer"))(LONG) == (PRUNED, "answer")
+    assert attached(lambda messages: [REPLY, *messages])(LONG) == [REPLY, *PRUNED]
+
+
 # Functions
+
+
+async def later(state):
+    await asyncio.sleep(0)
+    return added(state)
+
+
+@each_row("function", [wraps(later)(lambda state: later(state)), lambda state: asyncio.ensure_future(later(state))])
+def test_a_plain_function_may_return_an_awaitable(function: Any):
+    async def call(**options: Any) -> Any:
+        return await prune_history(args=ARGS, **options)(function)({"messages": LONG})
+
+    assert asyncio.run(call()) == {"messages": [*LONG, REPLY]}
+    assert asyncio.run(call(persist=True)) == {"messages": [*PRUNED, REPLY]}
 
 
 def test_a_coroutine_awaits_a_pruner_that_can_wait():
@@ -306,6 +360,11 @@ def test_a_decorator_without_parentheses_is_an_error_at_once():
         prune_history(generator)  # type: ignore[arg-type]
 
 
+def test_settings_beside_a_pruner_are_an_error_at_once():
+    with pytest.raises(SettingsError, match="got a pruner and the settings '1k': give the settings to the pruner"):
+        prune_history("1k", pruner=AgenticConversationPruner("1m"))
+
+
 def test_errors_of_the_function_and_the_pruner_are_raised():
     @prune_history(PruneArgs("abc"))
     def wrong(messages):
@@ -362,7 +421,9 @@ def test_required_request_parameters_are_never_dropped_silently():
     events: list[Any] = []
     args = PruneArgs(500, model="claude-opus-5-5")
     prune_history(args=args, on_pruned=events.append)(same)(THINKING)
-    assert events[0].request_parameters == drop_block()
+    strategy = "cache_aware"
+    prune_history(pruner=AgenticConversationPruner(args, strategy=strategy, on_pruned=events.append))(same)(THINKING)
+    assert [event.request_parameters for event in events] == [drop_block(), drop_block()]
     with pytest.raises(
         SettingsError, match=r"the next request must say .*drop_block.*: take it from on_pruned's event"
     ):

@@ -28,6 +28,7 @@ from autoprune.conversation.edits import Fold, Reason
 from autoprune.conversation.summary import find_summary
 from autoprune.planning.thinking import drop_block
 from autoprune.planning.view import Candidate, FoldView
+from autoprune.pruners.large_results import TextMemo
 from autoprune.strategies.folding import Folding
 from autoprune.strategies.per_result import PerResult
 from autoprune.strategies.presets import chat_summary, keep_last, summarize, truncate
@@ -218,6 +219,15 @@ def test_what_a_model_wrote_is_not_asked_for_again():
     assert again.report.fallbacks[0].startswith("the summarizer failed (AssertionError: a model was asked)")
     third = pruner(llm=Model(), store=store).prune(chat(9))
     assert (third.conversation, third.report.spent.calls, third.report.spent.found) == (result.conversation, 0, 1)
+
+
+def test_texts_without_a_model_are_remembered_up_to_a_number_of_characters():
+    memo = TextMemo(100)
+    for number in range(40):
+        memo.keep(f"{number:4}", "x" * 16)
+        assert memo.get("   0") == "x" * 16
+    assert memo.get("  39") == memo.get("  36") == "x" * 16
+    assert [number for number in range(1, 30) if memo.get(f"{number:4}")] == []
 
 
 def test_pruned_output_that_is_fed_back_asks_for_what_is_new_alone():

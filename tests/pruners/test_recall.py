@@ -204,6 +204,48 @@ def test_a_failed_payload_is_archived_by_the_next_prune():
     assert ours.recall(content_id(LONG)) == LONG
 
 
+class Written(dict[str, str]):
+    """Keeps the newest texts, and notes what is written."""
+
+    most = 9
+
+    def __init__(self) -> None:
+        self.written: list[str] = []
+
+    def __setitem__(self, key: str, text: str) -> None:
+        if not self.most:
+            raise OSError("no space left")
+        super().__setitem__(key, text)
+        self.written.append(key)
+        while len(self) > self.most:
+            del self[next(iter(self))]
+
+
+class WrittenDefault(Written):
+    def setdefault(self, key: str, text: str = "", /) -> str:
+        return super().setdefault(key, text)
+
+
+def test_a_dict_with_its_own_setitem_gets_every_payload_through_it():
+    archive, messages = Written(), chat(LONG, LONG + "2", LONG + "3")
+    assert failures(AgenticConversationPruner(300, archive=archive).prune(messages)) == []
+    assert archive.written == [*archive] == [content_id(LONG), content_id(LONG + "2")]
+    bounded, full, default = Written(), Written(), WrittenDefault()
+    bounded.most, full.most = 1, 0
+    AgenticConversationPruner(300, archive=bounded).prune(messages)
+    assert [*bounded] == [content_id(LONG + "2")]
+    (note,) = failures(AgenticConversationPruner(300, archive=full).prune(messages))
+    assert "OSError: no space left" in note
+    AgenticConversationPruner(300, archive=default).prune(messages)
+    assert (default, default.written) == (archive, [])
+
+
+def test_a_store_with_its_own_setitem_gets_every_summary_through_it():
+    store = Written()
+    ConversationPruner(300, lambda brief: "Three files were read.", store=store).prune(chat(LONG, LONG + "2", LONG))
+    assert store.written == [*store] != []
+
+
 def test_of_a_result_with_an_image_its_json_is_kept():
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGVsbG8="}}
     messages = WIRE["anthropic"]([[Step("shot", {}, LONG)], [Step("shot", {}, LONG)]])

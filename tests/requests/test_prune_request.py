@@ -109,6 +109,9 @@ def test_the_beta_for_bound_thinking_is_merged_into_the_header_and_the_setting_i
     headers = {"X-Api-Key": "key", name: "context-1m"}
     pruned = prune_request(AgenticConversationPruner("2k"), body, "/v1/messages", headers)
     assert pruned.headers == {"X-Api-Key": "key", "anthropic-beta": f"context-1m,{BETA}"}
+    several: Any = {"X-Api-Key": "key", name: ["context-1m", "other"]}
+    listed = prune_request(AgenticConversationPruner("2k"), body, "/v1/messages", several)
+    assert listed.headers == {"X-Api-Key": "key", "anthropic-beta": f"context-1m,other,{BETA}"}
     assert pruned.body["thinking"] == {
         "type": "enabled",
         "budget_tokens": 2_000,

@@ -161,7 +161,7 @@ def uses(args: object) -> list[Callable[..., object]]:
 @each_row("args", WITHOUT, ids=shown)
 def test_what_holds_no_setting_is_refused_and_the_error_says_what_to_give(args: object):
     said = (
-        rf"args is a {type(args).__name__} and holds no setting: give PruneArgs\(\"50k\"\), a mapping like it, a safe"
+        rf"args is an? {type(args).__name__} and holds no setting: give PruneArgs\(\"50k\"\), a mapping like it, a safe"
     )
     for use in uses(args):
         with pytest.raises(SettingsError, match=said):

@@ -72,6 +72,11 @@ class Needs:
 class Nameless:
     def step(self, view): return ()
 
+def made(keep=9):
+    return Mine(keep)
+
+def other(): pass
+
 careful = Mine(keep=5)
 number = 5
 """
@@ -79,9 +84,12 @@ number = 5
 
 @each_row(
     ("named", "keep"),
-    [("Mine", 1), ("careful", 5), ("Mine(keep=7)", 7), ("Needs(keep=3)", 3), ("careful()", 5), ("careful (keep=2)", 2)],
+    [
+        *(("Mine", 1), ("careful", 5), ("Mine(keep=7)", 7), ("Needs(keep=3)", 3), ("careful()", 5)),
+        *(("careful (keep=2)", 2), ("made", 9), ("made(keep=4)", 4)),
+    ],
 )
-def test_a_strategy_in_a_file_is_a_class_or_a_value_with_parameters(tmp_path: Path, named: str, keep: int):
+def test_a_strategy_in_a_file_is_a_class_a_function_or_a_value_with_parameters(tmp_path: Path, named: str, keep: int):
     text = f"{file(tmp_path, MINE)}:{named}"
     strategy = load_strategy(text)
     assert (is_in_file(text), strategy.name, strategy.keep) == (True, "needs" if "Needs" in named else "mine", keep)
@@ -100,6 +108,7 @@ def test_a_text_without_a_file_is_recognized(text: str):
         (MINE, "Yours", "mine.py has no Yours"),
         (MINE, "number", "mine.py:number is not a strategy: it needs a str attribute `name` and a method step(view)"),
         (MINE, "Nameless", "mine.py:Nameless is not a strategy"),
+        (MINE, "other", "mine.py:other is not a strategy"),
         (MINE, "Needs", "mine.py:Needs cannot be made: "),
         (MINE, "Needs(goal=1)", "mine.py:Needs cannot be made: "),
         (

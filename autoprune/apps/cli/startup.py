@@ -2,10 +2,12 @@
 
 import os
 import sys
+import traceback
 from io import TextIOWrapper
 
 from autoprune.interrupts import is_interrupt
 
+FAULT = 5  # an exception that nothing handles
 INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it
 
 
@@ -20,11 +22,12 @@ def main() -> None:
         from autoprune.apps.cli.command_table import app
 
         app()
-    except (KeyboardInterrupt, RuntimeError) as error:
-        if not is_interrupt(error):
-            raise
-        print("autoprune: interrupted", file=sys.stderr)
-        sys.exit(INTERRUPTED)
+    except (KeyboardInterrupt, Exception) as error:
+        if is_interrupt(error):
+            print("autoprune: interrupted", file=sys.stderr)
+            sys.exit(INTERRUPTED)
+        traceback.print_exc()  # of this program or a strategy in a file; Python would exit with 1
+        sys.exit(FAULT)
 
 
 def open_streams() -> None:

@@ -10,7 +10,7 @@ from autoprune.apps.policies._policy import Changes, ContextPolicy, RequestView
 from autoprune.conversation.edits import Reason, Replace, rewrite
 from autoprune.conversation.messages import fields_of
 from autoprune.conversation.transcript import Part, ToolCall, Transcript
-from autoprune.errors import SettingsError
+from autoprune.errors import SettingsError, type_of
 from autoprune.settings import UNKNOWN_WINDOW
 from autoprune.wire import SHIPPED, dominant_format
 
@@ -131,7 +131,7 @@ def _problems(changes: object, start: int) -> Iterator[str]:
         yield f"it must return Changes, not {type(changes).__name__}; NOTHING if nothing changes"
         return
     if not isinstance(changes.texts, Mapping):
-        yield f"texts must map results and inputs of calls to their new texts, and are a {type(changes.texts).__name__}"
+        yield f"texts must map results and inputs of calls to their new texts, and are {type_of(changes.texts)}"
         return
     for part, text in changes.texts.items():
         yield from _problems_of_text(part, text, start)

@@ -54,6 +54,7 @@ ERROR_STATUS = 400  # and above
 TOO_LONG = (400, 413)  # statuses for a prompt that is longer than the context window
 LAST_ACCOUNTS = 10.0  # seconds to wait for the accounts of the last requests when the proxy shuts down
 HEAD_BYTES = 65_536  # of a request's head; the same limit as in h11 and most servers
+TARGET_BYTES = 60_000  # of a path with its query: httpx takes URLs of 65,536 characters, with the upstream's base URL
 MOST_FIELDS = 256  # in a request's head: assistants send about thirty, and processing time grows with their square
 NO_UPGRADE = 426  # Codex then switches from WebSockets to HTTP at once; after any other status it tries five times
 
@@ -368,6 +369,9 @@ async def respond(application: Any, scope: Scope, receive: Receive, send: Send) 
     if len(fields) > MOST_FIELDS or sum(len(name) + len(value) for name, value in fields) > HEAD_BYTES:
         message = f"the request has more than {MOST_FIELDS} header fields or {HEAD_BYTES:,} bytes of them"
         await send_error(send, Incoming(scope, {}), 431, message)
+        return
+    if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > TARGET_BYTES:
+        await send_error(send, Incoming(scope, {}), 414, f"the path and query are longer than {TARGET_BYTES:,} bytes")
         return
     try:
         await application(scope, receive, noting_send)

@@ -36,7 +36,7 @@ from autoprune.apps.sessions._recording import (
     note,
     unrecorded_answers,
 )
-from autoprune.errors import SessionError, SettingsError, near_or_all
+from autoprune.errors import SessionError, SettingsError, near_or_all, type_of
 from autoprune.settings.plugins import load_plugin, plugin_names
 from autoprune.wire import responses
 
@@ -71,7 +71,7 @@ def find_reader(name: str) -> Reader:
     if isinstance(plugin, Reader):
         return plugin
     if plugin is not None:
-        raise SettingsError(f"the plugin {name!r} under {PLUGINS} is a {type(plugin).__name__}: it must be a Reader")
+        raise SettingsError(f"the plugin {name!r} under {PLUGINS} is {type_of(plugin)}: it must be a Reader")
     names = dict.fromkeys((*(reader.name for reader in READERS), *plugin_names(PLUGINS)))
     raise SettingsError(f"there is no reader {name!r}{near_or_all(name, names)}")
 
