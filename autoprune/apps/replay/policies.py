@@ -14,7 +14,7 @@ from autoprune.apps.replay.play import MessageSizes
 from autoprune.apps.replay.sizes import WithThinking
 from autoprune.conversation.edits import Replace
 from autoprune.economics import Prices
-from autoprune.errors import SettingsError, near_or_all
+from autoprune.errors import SettingsError, near_or_all, type_of
 from autoprune.planning.view import View
 from autoprune.pruners.naming import choose_strategy, pruner_for
 from autoprune.settings import PruneArgs, budget_tokens, parse_number
@@ -183,7 +183,7 @@ def _make_plugin(text: str) -> Any:
     name = text.partition("(")[0].strip()
     new: Any = load_plugin(PLUGINS, name)
     if not callable(new):
-        raise SettingsError(f"the plugin {name!r} under {PLUGINS} is a {type(new).__name__}: it must make a policy")
+        raise SettingsError(f"the plugin {name!r} under {PLUGINS} is {type_of(new)}: it must make a policy")
     return make_strategy(text, {name: new})
 
 
