@@ -163,8 +163,8 @@ class Memo:
         count = self._old.get(text)
         if count is None:
             count = self.count(text)
-            if not isinstance(count, int) and not is_number(count, 0, Real):  # a caller's function may return anything
-                raise SettingsError(f"count returned {count!r} for a text: give a whole number")
+            if not is_number(count, 0, Real):  # a caller's function may return anything
+                raise SettingsError(f"count returned {count!r} for a text: give a number, 0 or more")
         self._left -= len(text)
         if self._left < 0:
             self._old, self._young, self._left = self._young, {}, self.room - len(text)

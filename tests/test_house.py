@@ -53,6 +53,7 @@ STRANGERS = {
     "apps.proxy._application",
     "apps.proxy._lanes",
     "apps.proxy._pruning",
+    "pruners.decorator",
 }
 # Who opens files besides the command line: in processes and on machines that it does not run on; for a caller.
 TOUCH_FILES = {

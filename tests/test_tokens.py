@@ -371,9 +371,9 @@ def test_a_memo_counts_each_text_once():
     assert count.asked == ["ab", "", "c"]
 
 
-@each_row("returned", [None, math.nan, -0.5, "3"])
+@each_row("returned", [None, math.nan, -0.5, -3, "3"])
 def test_a_count_that_is_no_number_is_an_error(returned: Any):
-    with pytest.raises(SettingsError, match=f"count returned {returned!r} for a text: give a whole number"):
+    with pytest.raises(SettingsError, match=f"count returned {returned!r} for a text: give a number"):
         Memo(lambda text: returned)("a")
 
 

@@ -1,9 +1,10 @@
 """A decorator that prunes the messages in a function's arguments. Never changes the caller's objects."""
 
+import asyncio
 import copy
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from functools import cache, partial, wraps
 from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
@@ -47,7 +48,7 @@ def prune_history(
     If the function returns the pruned messages, or a state of any type that holds them, perhaps with more messages
     after them, the caller's full history replaces them, so that no message is lost. With `persist=True` they stay
     pruned. Any other return value is unchanged, such as a tuple that holds the messages, or a list with another message
-    before them. If a plain function returns an awaitable, the caller gets a coroutine that awaits it.
+    before them. The value of a coroutine or a future that a plain function returns is treated in the same way.
 
     `pruner` is a pruner of any kind. Without one, the first call creates it from `args` and the environment: a
     `ConversationPruner` if `strategy` is one of its names or folds messages, else an `AgenticConversationPruner` whose
@@ -134,7 +135,8 @@ class _Place:
         if self.field in given or self.field in names:
             is_positional = self.field not in given and self.field in self.positional
             at = self.positional.index(self.field) if is_positional else self.field
-            in_state = given.get(at) is None and isinstance(_get_field(given.get(state), self.field), list)
+            holder = given.get(state)
+            in_state = given.get(at) is None and _is_state(holder) and isinstance(_get_field(holder, self.field), list)
             return state if in_state else at
         if state in given:
             return state
@@ -168,8 +170,16 @@ class _Call:
         """Put the full history into a return value that begins with the pruned messages; return others unchanged."""
         if not self.handed:
             return returned
-        if inspect.isawaitable(returned):
+        if inspect.iscoroutine(returned):
             return self._restore_awaited(returned)
+        if isinstance(returned, asyncio.Future):
+            return asyncio.ensure_future(self._restore_awaited(returned))
+        try:
+            return self._restored(returned)
+        except Exception:  # somebody else's object: what the function did must not be lost
+            return returned
+
+    def _restored(self, returned: object) -> object:
         given = returned if isinstance(returned, list) else _get_field(returned, self.field)
         if not isinstance(given, list):
             return returned
@@ -208,6 +218,11 @@ def _with_pruned(call: _Call, pruner: Prunes, result: Result[Any], callbacks: Ca
 # States
 
 MISSING = object()  # for a state without the field; None is a value of the field
+
+
+def _is_state(value: object) -> bool:
+    """Whether a value only holds data. A copy of another object would not get what the function changes in it."""
+    return isinstance(value, Mapping | tuple) or is_dataclass(value) or hasattr(value, "model_copy")
 
 
 def _get_field(state: object, field: str) -> object:

@@ -18,14 +18,15 @@ be in the middle of a conversation: what the provider has cached of earlier requ
 A conversation is identified by its first messages, up to the model's first one. Before the model has spoken only the
 user's messages identify it; then the model's first message becomes part of the identity, so that two sessions that
 begin with the same prompt differ from the second request on. Cache marks do not count, because clients move them, and
-neither does the difference between a string and a text block, which a mark makes necessary. System messages do not
-count either, since some clients write the time into them at each request.
+neither does the difference between a string and a text block, which a mark makes necessary. The numbers in system
+messages do not count either, since some clients write the time into them at each request.
 
     request 1   [user]                          known as  user
     request 2   [user, answer, result]          user → user + answer: the same conversation
 """
 
 import json
+import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import blake2b
@@ -53,6 +54,7 @@ CHANGEABLE = (
 FRAMEWORK_KINDS = ("ai", "response")  # of messages of LangChain and Pydantic AI that the model wrote
 LONGEST_PREFIX = 100  # messages that identify a conversation
 DIGEST_BYTES = 8
+NUMBER = re.compile(r"\d+")
 
 Value = TypeVar("Value")
 
@@ -131,14 +133,10 @@ class Recent(Generic[Value]):
 
 
 def prefix_digests(messages: Sequence[object]) -> tuple[str, str]:
-    """Compute digests of the messages before the model's first message, and of those up to and including it.
-
-    System messages are left out, unless there are no others.
-    """
+    """Compute digests of the messages before the model's first message, and of those up to and including it."""
     head = messages[:LONGEST_PREFIX]
     first = next((at for at, message in enumerate(head) if is_from_model(message)), len(head))
-    start = [message for message in head[:first] if not _is_system(message)] or head[:first]
-    return _digest(start), _digest([*start, *head[first : first + 1]])
+    return _digest(head[:first]), _digest(head[: first + 1])
 
 
 def _is_system(message: object) -> bool:
@@ -154,8 +152,13 @@ def is_from_model(message: object) -> bool:
 
 
 def _digest(messages: Sequence[object]) -> str:
-    """Compute a digest that ignores cache marks. Raises RecursionError if messages are nested too deeply."""
-    text = json.dumps([*map(without_marks, messages)], sort_keys=True, default=_as_json)
+    """Compute a digest that ignores cache marks, and the numbers in system messages.
+
+    Raises RecursionError if messages are nested too deeply.
+    """
+    texts = [json.dumps(without_marks(message), sort_keys=True, default=_as_json) for message in messages]
+    known = (NUMBER.sub("", text) if _is_system(each) else text for each, text in zip(messages, texts, strict=True))
+    text = f"[{', '.join(known)}]"
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES).hexdigest()
 
 

@@ -119,14 +119,16 @@ def is_named(text: str, names: Container[str]) -> bool:
 
 def description(strategy: object) -> str:
     """Return what a strategy does: the first line of the docstring of its preset, or else of its class."""
-    name = getattr(strategy, "name", None)
+    name = str(getattr(strategy, "name", ""))
     source = makers([name])[name] if _is_preset(strategy) and name in STRATEGIES else type(strategy)
     return (source.__doc__ or "").strip().partition("\n")[0]
 
 
 def _is_preset(strategy: object) -> bool:
-    """Return whether a strategy is a general one with a name of its own, such as a `Folding`."""
-    return dataclasses.is_dataclass(strategy) and any(each.name == "name" for each in dataclasses.fields(strategy))
+    """Return whether a strategy is the general one that most of those that fold are made from."""
+    from autoprune.strategies.folding import Folding
+
+    return type(strategy) is Folding
 
 
 def config(strategy: object) -> dict[str, object]:
@@ -137,7 +139,8 @@ def config(strategy: object) -> dict[str, object]:
     if not dataclasses.is_dataclass(strategy) or isinstance(strategy, type):
         return {}
     parameters = {field.name: (getattr(strategy, field.name), field.default) for field in dataclasses.fields(strategy)}
-    is_preset = parameters.pop("name", None) is not None
+    is_preset = _is_preset(strategy)
+    parameters.pop("name", None)
     return {name: _as_dict(value) for name, (value, default) in parameters.items() if not is_preset or value != default}
 
 

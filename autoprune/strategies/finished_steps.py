@@ -16,6 +16,7 @@ a step is old, these are worth no more than a line for each call. What may still
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from math import inf
 from typing import TypeAlias
 
@@ -169,7 +170,7 @@ def fold(steps: Sequence[Step], request: int, describe: Callable[[ToolResult], s
         text = block(run[0].request, run[-1].request, request, [each for step in run for each in lines[step.request]])
         made = make_fold(run, text, REASON, _count(run[0]))
         if made.saved - made.room >= LEAST_SAVED:
-            yield made
+            yield replace(made, text=text)  # the walk adds the blocks in the messages
 
 
 def old_inputs(view: View, first: float, age: int, folds: Sequence[Fold]) -> Iterator[Candidate]:

@@ -266,7 +266,7 @@ def test_what_the_costs_lack_is_said_in_the_terminal_and_on_the_page(tmp_path: P
     page = tmp_path / "report.html"
     done = run_text("replay", "--jobs", "1", "--html", str(page), environ={"HOME": str(tmp_path), "COLUMNS": "80"})
     said = (
-        "1 request without a cost: the price of mine is not known; give --model",
+        "1 request without a cost: the price of mine is not known; give the --model of a similar one",
         "the logs of 2 requests lack most of the output: they cost more than is shown. The replay counts the texts of "
         "these answers, but no thinking that is not in the log, so the percentage saved may be a little too high",
         "19 requests cost $2.32 more, because all tokens of a prompt of that size have a higher price: see "
@@ -294,6 +294,8 @@ def test_words_of_the_user_are_no_markup_and_an_unknown_price_is_said(tmp_path: 
     assert done.returncode == 0, done.stderr
     assert "1 session with recorded usage, but without a known price of the model: give --model" in words
     assert "[red]shop" in words
+    known = json.loads(run("replay", "--jobs", "1", "--json", environ={"HOME": str(tmp_path)}).stdout)
+    assert [each["unlisted"] for each in known["spending"]] == [{"mine": 20}]
     assert "Fix [/b] the cart" in words
 
 

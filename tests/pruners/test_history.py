@@ -107,5 +107,8 @@ def test_a_system_message_with_the_time_in_it_does_not_identify_a_conversation(s
     first = known.match("", at("10:00"))
     assert known.match("", at("10:01", Message(role="assistant", content="Yes."))) is first
     assert known.match("", at("10:02", Message(role="assistant", content="No."))) is not first
-    alone = [prefix_digests([Message(**system, content=words)])[0] for words in ("Sort.", "Search.")]
-    assert len(set(alone)) == 2
+    others = [
+        prefix_digests([Message(**system, content=words), Message(role="user", content="Go.")])[0]
+        for words in ("Sort.", "Search.")
+    ]
+    assert len({*others, at("10:00")[0]}) == 3

@@ -153,8 +153,13 @@ def test_the_cost_in_a_log_takes_precedence_over_the_cost_of_its_tokens():
         tokens * 3e-6
     )
     assert recorded_cost((Request(1),) * 3, counted.billings) is None
-    aborted = Request(1, usage=usages[0]), Request(1), Request(1)  # without usage: the others still count
-    assert recorded_cost(aborted, counted.billings) == pytest.approx((1.25 * 5 + 5 * 5) * 3e-6)
+
+
+@each_row(("missing", "expected"), [(1, 9.0), (2, None)])
+def test_a_few_requests_without_usage_do_not_make_the_cost_unknown(missing: int, expected: float | None):
+    billing = of(*[Usage(5, cost=1.0)] * 3).billings[0]
+    requests = [*[Request(1, usage=Usage(5, cost=1.0))] * (10 - missing), *[Request(1)] * missing]
+    assert recorded_cost(requests, [billing] * 10) == expected
 
 
 def test_savings_at_cold_requests_are_counted_separately():

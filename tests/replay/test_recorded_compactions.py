@@ -95,6 +95,15 @@ def test_the_requests_after_it_cost_more_without_it_until_they_are_pruned_again(
     assert many.later.before_replayed == pytest.approx(few.later.before_replayed)
 
 
+def test_requests_between_two_prevented_ones_count_once():
+    first, second = found_in(log(24, 24, 24))
+    assert first.later is not None
+    assert second.later is not None
+    assert first.later.before > 0
+    assert second.later.recorded > 0
+    assert (second.later.before, second.later.before_replayed) == (0.0, 0.0)
+
+
 def test_a_compaction_is_only_postponed_if_a_later_prompt_must_be_as_large():
     data = log(24, 3)
     (found,) = found_in(data)

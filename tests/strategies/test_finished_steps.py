@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -343,6 +344,20 @@ def test_a_line_describes_the_result_itself_if_it_was_cleared_before_in_both_sty
     assert len(said) > 10
     assert min(sizes) > 300
     assert [what for what, _ in said if "make" in what] == ["bash make, failed"]
+
+
+@pytest.mark.parametrize("written_in", ["openai_chat", "anthropic"])
+def test_each_block_stands_once_in_output_that_is_passed_back(written_in: str):
+    reads = ((read(f"{at}.log", 900), *([] if at % 7 else [f"And {at}?"])) for at in range(40))
+    messages = WIRE[written_in](["Go on.", *chain.from_iterable(reads)])
+    pruner = AgenticConversationPruner(10_000, strategy=CacheAware(start_at=1_000, fold_steps=3))
+    fed: list[Any] = []
+    read_so_far = 0
+    for at in [at for at, each in enumerate(messages, 1) if each["role"] != "assistant"]:
+        fed = pruner.prune([*fed, *messages[read_so_far:at]]).conversation
+        read_so_far = at
+    blocks = re.findall(r"\[Steps? [\d-]+, folded at request \d+\]", json.dumps(fed))
+    assert len(blocks) == len({*blocks}) > 3
 
 
 def test_names_that_many_folded_results_share_are_left_out():

@@ -134,7 +134,7 @@ class LargestFirst:
     """
 
     number: int = 1
-    name = "largest_first"
+    name: str = "largest_first"
 
     def step(self, view: View) -> Iterable[Replace]:
         largest = sorted(view.candidates(), key=lambda candidate: -candidate.saves)

@@ -380,7 +380,7 @@ ITEM_TYPES = (
         "custom_tool_call",
         "custom_tool_call_output",
     ),
-    *("agent_message", "compaction_trigger", "item_reference", "program", "new_kind_call", "new_kind_output"),
+    *("compaction_trigger", "item_reference", "program", "new_kind_call", "new_kind_output"),
 )
 
 

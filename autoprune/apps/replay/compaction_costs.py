@@ -45,7 +45,7 @@ class Later:
 
     `recorded` is the cost of the summary and of these requests in dollars, and `replayed` what the requests would have
     cost without the compaction, with re-reads. `before` and `before_replayed` are those costs of the requests before
-    it. All are 0 if a price is not known.
+    it, unless these come after another one that would not have happened. All are 0 if a price is not known.
     """
 
     requests: int
@@ -101,15 +101,20 @@ def compactions(
     stretches: Sequence[Recording], read: Callable[[Recording], Episode], strategy: str | None = None
 ) -> Iterator[Compaction]:
     """Find the compactions of a conversation. With a `strategy`, replay the stretches around them."""
+    later: Later | None = None
     for each in with_stretches(stretches, read):
-        found = each.compaction
+        found, counted = each.compaction, later
+        later = None
         if strategy and found.can_judge:
             run = replay_stretch(each.joined, strategy, found.prompt, each.before.prices)
             is_prevented = found.is_prevented_by(run)
+            later = each.later(run) if is_prevented else None
+            if later and counted:  # the requests before this one are those after the one before
+                later = replace(later, before=0.0, before_replayed=0.0)
             yield replace(
                 found,
                 is_prevented=is_prevented,
-                later=each.later(run) if is_prevented else None,
+                later=later,
                 is_postponed=is_prevented
                 and any(each.tokens >= found.prompt for each in run.prompts[found.requests :]),
                 pruned=_curve([prompt.tokens for prompt in run.prompts[: found.requests]]),

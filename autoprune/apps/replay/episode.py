@@ -153,12 +153,18 @@ def sources(recording: Recording, *, model: str | None, life: float | None, used
     return model_from, "recorded" if is_written else "requested" if is_asked else "assumed"
 
 
+LEAST_PRICED = 0.9  # share of the requests of a recording
+
+
 def recorded_cost(requests: Sequence[Request], known: Sequence[Billing]) -> float | None:
-    """Compute the dollars of the recorded requests whose usage and price are known; None if there are none."""
+    """Compute the dollars of the recorded requests; None if the cost of more than a tenth of them is not known.
+
+    Some agents log no usage for a request that was aborted.
+    """
     pairs = ((request.usage, billing) for request, billing in zip(requests, known, strict=True))
     costs = (usage_dollars(usage, each.prices, each.answer) for usage, each in pairs if usage)
     priced = [cost for cost in costs if cost is not None]
-    return sum(priced) if priced else None
+    return sum(priced) if priced and len(priced) >= LEAST_PRICED * len(requests) else None
 
 
 def usage_dollars(usage: Usage, at: Prices, answer: int) -> float | None:

@@ -116,8 +116,8 @@ DEARER = 1.0 + 1e-9  # a bill above the unpruned one; the margin is for rounding
 class Row:
     """A strategy over all episodes: bills as shares of the unpruned bill, evidence as shares of the needed atoms.
 
-    Bills are weighted in dollars, and episodes without a price count in none, unless no price is known. `bill` and
-    `worst` are without re-reads.
+    Bills are weighted in dollars, and episodes without a price count in none, unless no price is known; in `worst` and
+    `dearer` all count. `bill` and `worst` are without re-reads.
     Evidence is by group: `code` (with `edits`), `shell_edits` and `facts`; `needed` counts the atoms of each group.
     `spare` are the extra requests of the agent for each 100 that the saving would pay for, negative for a loss.
     `changed` is the share of sessions in which anything was done. `in_results` and `far` are shares of code. `cold` is

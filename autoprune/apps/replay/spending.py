@@ -113,7 +113,8 @@ def _charge(request: Request, life: float | None, args: ReplayArgs, named: str) 
     dollars = usage_dollars(usage, at, usage.output)
     flat = usage_dollars(usage, replace(at, tiers=()), usage.output)
     extra = (dollars or 0.0) - (flat or 0.0)
-    unlisted = (request.model or named) if at.input_price is None and usage.cost is None else ""
+    is_unlisted = dollars is None and at.input_price is None and usage.prompt > 0
+    unlisted = (args.model or request.model or named) if is_unlisted else ""
     return Charge(dollars, usage.prompt, usage.cached, request.time, identity, extra=extra, unlisted=unlisted)
 
 
@@ -197,7 +198,7 @@ def _sum(agent: str, project: str, known: Sequence[tuple[Spending, list[Charge]]
         extra=sum(charge.extra for charge in charges),
         replayed=sum(charge.is_replayed for charge in charges),
         replayed_dollars=sum(charge.dollars or 0.0 for charge in charges if charge.is_replayed),
-        unlisted=Counter(charge.unlisted for charge in charges if charge.unlisted),
+        unlisted=dict(Counter(charge.unlisted for charge in charges if charge.unlisted)),
     )
 
 

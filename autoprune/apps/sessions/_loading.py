@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from dataclasses import fields as dataclass_fields
 from functools import partial
 from typing import Any, TypeVar
 
@@ -301,7 +302,7 @@ def _with_requests(read: Conversation) -> Conversation:
 def _recording(stretch: Conversation, agent: str | None, notes: tuple[str, ...], folder: str = "") -> Recording:
     holds_prompt = bool(stretch.messages) and stretch.messages[0].get("role") == "system"
     every_note = (*notes, *stretch.notes, *growth_notes(stretch.messages, stretch.requests))
-    known = vars(stretch) | {"notes": every_note}
+    known = {each.name: getattr(stretch, each.name) for each in dataclass_fields(Conversation)} | {"notes": every_note}
     return Recording(**known, agent=agent, holds_prompt=holds_prompt, folder=folder)
 
 
