@@ -15,11 +15,11 @@ The settings at 0 are complete, later ones are changes. The last key is the newe
 there, so that a repeated request is recognized. The first key after 0 is the first request that was pruned, which may
 be in the middle of a conversation: what the provider has cached of earlier requests was not pruned.
 
-A conversation is identified by its first messages, up to the model's first one. Before the model has spoken only the
-user's messages identify it; then the model's first message becomes part of the identity, so that two sessions that
-begin with the same prompt differ from the second request on. Cache marks do not count, because clients move them, and
-neither does the difference between a string and a text block, which a mark makes necessary. The numbers in system
-messages do not count either, since some clients write the time into them at each request.
+A conversation is identified by its first messages, up to the model's first one. Once the model has spoken, its first
+message is part of the identity, so that two sessions that begin with the same prompt differ from the second request on.
+Cache marks do not count, because clients move them, and neither does the difference between a string and a text block,
+which a mark makes necessary. Times of day in system messages do not count either, since some clients write the time
+into them at each request.
 
     request 1   [user]                          known as  user
     request 2   [user, answer, result]          user → user + answer: the same conversation
@@ -54,7 +54,7 @@ CHANGEABLE = (
 FRAMEWORK_KINDS = ("ai", "response")  # of messages of LangChain and Pydantic AI that the model wrote
 LONGEST_PREFIX = 100  # messages that identify a conversation
 DIGEST_BYTES = 8
-NUMBER = re.compile(r"\d+")
+TIME = re.compile(r"\d+(?::\d\d)+(?:\.\d+)?|\d{10,}")  # of a clock, or in seconds since the epoch
 
 Value = TypeVar("Value")
 
@@ -152,12 +152,12 @@ def is_from_model(message: object) -> bool:
 
 
 def _digest(messages: Sequence[object]) -> str:
-    """Compute a digest that ignores cache marks, and the numbers in system messages.
+    """Compute a digest that ignores cache marks, and times of day in system messages.
 
     Raises RecursionError if messages are nested too deeply.
     """
     texts = [json.dumps(without_marks(message), sort_keys=True, default=_as_json) for message in messages]
-    known = (NUMBER.sub("", text) if _is_system(each) else text for each, text in zip(messages, texts, strict=True))
+    known = (TIME.sub("", text) if _is_system(each) else text for each, text in zip(messages, texts, strict=True))
     text = f"[{', '.join(known)}]"
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES).hexdigest()
 
