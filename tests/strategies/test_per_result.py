@@ -236,7 +236,7 @@ FAULTS: dict[str, tuple[Callable[..., object], str]] = {
     "raises": (raises, "RuntimeError: no line"),
     "blank": (lambda given: " \n", "the summarizer gave no text"),
     "none": (lambda given: None, "the summarizer gave no text"),
-    "a number": (lambda given: 7, "the summarizer gave a int, not a text"),
+    "a number": (lambda given: 7, "the summarizer gave an int, not a text"),
 }
 
 
