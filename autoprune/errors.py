@@ -126,7 +126,7 @@ def require_keys(what: str) -> Iterator[None]:
 def type_of(value: object) -> str:
     """Name a value's type with its article, such as "an int" or "a UserDict"."""
     name = type(value).__name__
-    return f"{'an' if name[0] in 'aeioAEIO' else 'a'} {name}"
+    return f"{'an' if name[:1] in 'aeioAEIO' else 'a'} {name}"
 
 
 # Characters of a name: shorter parts match too much, and comparing longer misspelled names is slow.

@@ -127,7 +127,7 @@ class _Place:
         return None if messages is None else _Call(arguments, keywords, at, self.field, state, messages)
 
     def _find_argument(self, given: Mapping[int | str, Any]) -> int | str:
-        """Find the position or keyword of the messages or of the state, which may not be given."""
+        """Find the position or keyword of the messages, or of the state that may hold them."""
         names = (*self.positional, *self.keyword_only)
         # The first parameter of a method is the instance or the class.
         first = int(self.positional[:1] in (("self",), ("cls",)))
@@ -173,7 +173,7 @@ class _Call:
         if inspect.iscoroutine(returned):
             return self._restore_awaited(returned)
         if isinstance(returned, asyncio.Future):
-            return asyncio.ensure_future(self._restore_awaited(returned))
+            return returned.get_loop().create_task(self._restore_awaited(returned))
         try:
             return self._restored(returned)
         except Exception:  # somebody else's object: what the function did must not be lost

@@ -125,7 +125,7 @@ def description(strategy: object) -> str:
 
 
 def _is_preset(strategy: object) -> bool:
-    """Return whether a strategy is the general one that most of those that fold are made from."""
+    """Return whether a strategy is a `Folding`, of which most presets are made."""
     from autoprune.strategies.folding import Folding
 
     return type(strategy) is Folding

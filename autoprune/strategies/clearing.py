@@ -102,5 +102,5 @@ class ObservationMasking(BaseStrategy):
 
 
 def observation_masking(keep: int = 10, polling: int = 1) -> ObservationMasking:
-    """Return the strategy with the parameters that users set."""
+    """Create the strategy from the parameters that users set."""
     return ObservationMasking(keep, polling)

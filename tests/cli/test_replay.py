@@ -266,7 +266,7 @@ def test_what_the_costs_lack_is_said_in_the_terminal_and_on_the_page(tmp_path: P
     page = tmp_path / "report.html"
     done = run_text("replay", "--jobs", "1", "--html", str(page), environ={"HOME": str(tmp_path), "COLUMNS": "80"})
     said = (
-        "1 request without a cost: the price of mine is not known; give the --model of a similar one",
+        "1 request without a cost: the price of mine is not known; give a similar one with --model",
         "the logs of 2 requests lack most of the output: they cost more than is shown. The replay counts the texts of "
         "these answers, but no thinking that is not in the log, so the percentage saved may be a little too high",
         "19 requests cost $2.32 more, because all tokens of a prompt of that size have a higher price: see "

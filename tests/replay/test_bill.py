@@ -54,6 +54,14 @@ def test_an_edit_breaks_the_cache_from_its_message_on():
     assert bill(masked, PRICES).cache_breaks == 2
 
 
+def test_a_prompt_that_the_agent_itself_made_shorter_is_no_break():
+    known = episode(reading(some(100), some(50), some(30)), head=200)
+    shorter = replace(known, sizes=replace(known.sizes, beside=(200.0, 200.0, 10.0, 10.0)))
+    unpruned = run(shorter)
+    assert unpruned.prompts[2].held < unpruned.prompts[1].tokens
+    assert bill(unpruned, PRICES).cache_breaks == 0
+
+
 @each_row(
     ("seconds", "life", "is_cold"),
     [(299.0, 300.0, False), (300.0, 300.0, False), (301.0, 300.0, True), (301.0, 3600.0, False)],

@@ -377,7 +377,7 @@ def spending_notes(sums: Sequence[ProjectSpending]) -> Iterator[str]:
     """Yield remarks on the costs: requests that they lack, answers that they count in part, and higher prices."""
     unlisted = sum((Counter(each.unlisted) for each in sums), Counter())
     for model, count in unlisted.most_common():
-        why = f"the price of {printable(model)} is not known; give the --model of a similar one"
+        why = f"the price of {printable(model)} is not known; give a similar one with --model"
         yield f"{count_noun(count, 'request')} without a cost: {why}"
     if count := sum(each.unpriced for each in sums) - unlisted.total():
         yield (

@@ -54,7 +54,7 @@ def bill(run: Run, prices: Prices) -> Bill:
     return Bill(
         total=total,
         with_rereads=total + again,
-        cache_breaks=sum(now.held < before.tokens for before, now in pairwise(run.prompts)),
+        cache_breaks=sum(_breaks(run)),
         worst=worst,
         saved=unpruned - total,
         saved_cold=_cold_savings(run, at, life),
@@ -72,6 +72,13 @@ def cost_from(run: Run, first: int) -> float:
     at = tuple(_request_prices(run.episode, OWN))
     again = (_fetch_cost(run, request, result, *at[request]) for request, result in run.rereads if request >= first)
     return sum([*request_costs(run, OWN)][first:]) + sum(again)
+
+
+def _breaks(run: Run) -> Iterator[bool]:
+    """Yield for each request but the first whether pruning changed what the cache held, not the agent itself."""
+    whole = pairwise(run.episode.unpruned)
+    for (before, now), (earlier, later) in zip(pairwise(run.prompts), whole, strict=True):
+        yield now.held < before.tokens and later >= earlier
 
 
 def prompt_costs(episode: Episode, prompts: Iterable[tuple[int, int]], prices: Prices) -> Iterator[float]:
