@@ -184,7 +184,7 @@ CHOICES = frozenset(("unchanged", *(each.name for each in VARIANTS if each.name.
 ENOUGH = 0.97  # of the evidence of code and of edits
 
 COLUMNS = ("without re-reads", "bill", "worst", "code", "in results", "edits", "facts", "lag > 20")
-FRONTIER_COLUMNS = ("bill", "worst", "code / edits / facts", "by results only")
+FRONTIER_COLUMNS = ("bill", "worst", "code / edits / facts")
 
 Found: TypeAlias = list["Replayed"]
 Replay: TypeAlias = Callable[[Iterable[Variant]], Iterable[Found]]
@@ -273,11 +273,9 @@ def groups(found: Found) -> Iterator[tuple[str, set[str]]]:
 
 
 def frontier_line(each: Row) -> str:
-    """The bill and both kinds of evidence of a row as table cells."""
-    new = (each.code, each.edits, each.facts)
-    old = (each.results_only[name] for name in ("code", "edits", "facts"))
-    kept = (" / ".join(f"{100 * share.value:.1f}" for share in shares) for shares in (new, old))
-    return f"{each.with_rereads.value:.3f} | {each.worst:.3f} | {' | '.join(kept)} |"
+    """The bill and the evidence of a row as table cells."""
+    kept = " / ".join(f"{100 * share.value:.1f}" for share in (each.code, each.edits, each.facts))
+    return f"{each.with_rereads.value:.3f} | {each.worst:.3f} | {kept} |"
 
 
 def print_variants(replay: Replay, prices: str) -> None:

@@ -56,10 +56,6 @@ def test_evidence_is_counted_by_group():
         "facts": Kept(),
         "lag > 20": Kept(),
         "paths": Kept(),
-        "only in results: code": lost,
-        "only in results: edits": lost,
-        "only in results: shell edits": Kept(),
-        "only in results: facts": Kept(),
     }
     assert (Kept(3, 2, 1) + Kept(1, 1, 1), Kept(4, 1, 0).share, Kept().share) == (Kept(4, 3, 2), 0.25, 1.0)
 

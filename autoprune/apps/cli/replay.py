@@ -373,14 +373,7 @@ def details_table(ranking: Sequence[Standing]) -> RenderableType:
         cells = (figure_cell(*rounded(known, ".1f", 100)) if known else "–" for known in shares)
         shell_edits = share_cell(each.row.shell_edits, each.row.needed[atoms.AtomGroup.SHELL_EDITS])
         table.add_row(strategy, f"{each.row.worst:.2f}", f"{each.row.cache_breaks:,}", shell_edits, *cells)
-    before = Text("code / edits / facts by the definition of the last version (only results are sources):", "dim")
-    return Group(table, "", before, *(Text(f"  {_by_results_only(each)}", "dim") for each in ranking), "")
-
-
-def _by_results_only(each: Standing) -> str:
-    """Return the shares of one strategy by the definition of the last version."""
-    shares = (f"{100 * each.row.results_only[group].value:.1f}" for group in MAIN)
-    return f"{printable(strategy_label(each.row))}: {' / '.join(shares)}"
+    return Group(table, "")
 
 
 def _prices_line(prices: Prices, cost: str) -> Text:

@@ -127,7 +127,6 @@ def _fetch_cost(run: Run, request: int, result: int, prices: Prices, weight: flo
 
 NEAR = 20  # requests since the newest source was sent
 FAR = f"lag > {NEAR}"  # the group of evidence with an older source
-RESULTS_ONLY = "only in results: "  # before a group's name: its atoms that no message of the model shows, with paths
 
 
 @dataclass(frozen=True)
@@ -153,14 +152,12 @@ class Figures:
     """The figures of an episode under a strategy. Bills are in input tokens, by the name of their prices.
 
     `session` is the name of the session's file, which may hold several episodes, and `project` that of the folder in
-    which the agent worked, "" if unknown. `evidence` is by group: code, edits,
-    shell edits, facts, paths; `FAR`, the code whose source is old; and each group but paths once more by the definition
-    of the last version (`RESULTS_ONLY`). `protected` counts protected content by kind, once for each request. `prompts`
-    are the provider's tokens of each prompt, `held` those that were read from its cache, and `costs` what each request
-    costs at the first of the prices. `missed` are pairs of a
-    result and a request that needed it after it was cleared. `thinking` are the tokens of thinking that the edits make
-    invalid, if the model binds it. `is_changed` tells whether any prompt is not as recorded. `seconds` is the median
-    time of a prune, and `slowest` the longest.
+    which the agent worked, "" if unknown. `evidence` is by group: code, edits, shell edits, facts, paths; and `FAR`,
+    the code whose source is old. `protected` counts protected content by kind, once for each request. `prompts` are the
+    provider's tokens of each prompt, `held` those that were read from its cache, and `costs` what each request costs at
+    the first of the prices. `missed` are pairs of a result and a request that needed it after it was cleared.
+    `thinking` are the tokens of thinking that the edits make invalid, if the model binds it. `is_changed` tells whether
+    any prompt is not as recorded. `seconds` is the median time of a prune, and `slowest` the longest.
     """
 
     session: str
@@ -225,7 +222,7 @@ def _missed(run: Run) -> Iterator[tuple[int, int]]:
 
 
 def _evidence(run: Run) -> dict[str, Kept]:
-    counts = {name: Kept() for name in (*map(str, GROUPS), FAR, PATHS, *(f"{RESULTS_ONLY}{name}" for name in GROUPS))}
+    counts = {name: Kept() for name in (*map(str, GROUPS), FAR, PATHS)}
     for need, kept, in_results in zip(run.episode.evidence.needs, run.retained, run.in_results, strict=True):
         for name in _group_names(need):
             counts[name] += Kept(1, int(kept), int(in_results))
@@ -234,9 +231,6 @@ def _evidence(run: Run) -> dict[str, Kept]:
 
 def _group_names(need: Need) -> Iterator[str]:
     kind = need.atom.kind
-    groups = [str(name) for name, kinds in GROUPS.items() if kind in kinds]
-    yield from groups or [PATHS]
-    if not need.written:
-        yield from (f"{RESULTS_ONLY}{name}" for name in groups or [AtomGroup.CODE])
-    if need.atom.kind in GROUPS[AtomGroup.CODE] and need.lag > NEAR:
+    yield from [str(name) for name, kinds in GROUPS.items() if kind in kinds] or [PATHS]
+    if kind in GROUPS[AtomGroup.CODE] and need.lag > NEAR:
         yield FAR

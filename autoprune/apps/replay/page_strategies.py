@@ -35,6 +35,7 @@ MORE_TERMS = {
     "shell edits": "as edits, made with commands such as sed -i",
     "in results": "code in view in whole messages: texts that replaced a result or a step do not count",
     "old code": "code in view that the agent last read more than 20 requests before",
+    "paths": "paths in later calls that were in view; no strategy is judged by them",
     "user’s words, last failure, files being edited": "what should stay in view whatever comes next, over all requests",
     "read for a text": "what the agent had read for a long text, when it wrote the text",
     "cache breaks": "requests that changed what the cache held",
@@ -122,8 +123,7 @@ def bill_parts(number: int, prices: str, ranked: Sequence[Ranked]) -> Iterator[M
     yield _prices_line(prices)
     yield _main_table(prices, ranked)
     yield terms(MAIN_TERMS)
-    tables = concatenate((_more_table(prices, ranked), _last_definition_table(prices, ranked)))
-    yield collapsible("More columns", tables, terms(MORE_TERMS), class_="more")
+    yield collapsible("More columns", _more_table(prices, ranked), terms(MORE_TERMS), class_="more")
     if len(ranked) >= FEWEST_POINTS:
         yield from _frontier(number, ranked)
 
@@ -230,6 +230,7 @@ MORE_COLUMNS: Mapping[str, Callable[[Row], str]] = {
     "shell edits": lambda row: _share_cell(row, AtomGroup.SHELL_EDITS),
     "in results": lambda row: f"{100 * row.in_results:.1f}",
     "old code": lambda row: f"{100 * row.far:.1f}",
+    "paths": lambda row: f"{100 * row.paths:.1f}",
     **{name: partial(_protected_cell, kind) for kind, name in PROTECTED_NAMES.items()},
     "cache breaks": lambda row: f"{row.cache_breaks:,}",
     "re-reads": lambda row: f"{row.rereads:,}",
@@ -241,17 +242,6 @@ MORE_COLUMNS: Mapping[str, Callable[[Row], str]] = {
 def _more_table(prices: str, ranked: Iterable[Ranked]) -> Markup:
     rows = (_row(each, (cell(each.row) for cell in MORE_COLUMNS.values())) for each in ranked)
     return table(("strategy", *MORE_COLUMNS), rows, f"More columns at {prices} prices", class_="strategies")
-
-
-def _last_definition_table(prices: str, ranked: Iterable[Ranked]) -> Markup:
-    """The shares of which only results are sources, and that of paths."""
-
-    def row(each: Ranked) -> Markup:
-        shares = (*(each.row.results_only[group].value for group in MAIN), each.row.paths)
-        return _row(each, (f"{100 * share:.1f}" for share in shares))
-
-    caption = f"Only results are sources, as in the last version, at {prices} prices"
-    return table(("strategy", *MAIN, "paths"), map(row, ranked), caption, class_="strategies")
 
 
 def _interval_cell(value: Interval, factor: int, digits: int) -> Markup:

@@ -15,7 +15,7 @@ from functools import lru_cache
 from itertools import accumulate
 
 from autoprune.apps.replay.atoms import PATHS, AtomGroup
-from autoprune.apps.replay.episode_figures import FAR, RESULTS_ONLY, Figures, Kept
+from autoprune.apps.replay.episode_figures import FAR, Figures, Kept
 from autoprune.apps.replay.evidence import ProtectedKind
 from autoprune.apps.replay.policies import NO_PRUNING
 
@@ -117,15 +117,13 @@ class Row:
     """A strategy over all episodes: bills as shares of the unpruned bill, evidence as shares of the needed atoms.
 
     Bills are weighted in dollars, and episodes without a price count in none, unless no price is known; in `worst` and
-    `dearer` all count. `bill` and `worst` are without re-reads.
-    Evidence is by group: `code` (with `edits`), `shell_edits` and `facts`; `needed` counts the atoms of each group.
-    `spare` are the extra requests of the agent for each 100 that the saving would pay for, negative for a loss.
-    `changed` is the share of sessions in which anything was done. `in_results` and `far` are shares of code. `cold` is
-    the part of the saving from cuts at requests that found no cache. `protected` are the shares of protected content
-    that stayed whole, by kind, without kinds that never occurred. `thinking` are the tokens of thinking that the edits
-    make invalid, if the model binds it. `results_only` are the shares by the definition of the last version, in which
-    only results are sources and paths belong to code.
-    `paths` is the share of paths, by which no strategy is judged.
+    `dearer` all count. `bill` and `worst` are without re-reads. Evidence is by group: `code` (with `edits`),
+    `shell_edits` and `facts`; `needed` counts the atoms of each group. `spare` are the extra requests of the agent for
+    each 100 that the saving would pay for, negative for a loss. `changed` is the share of sessions in which anything
+    was done. `in_results` and `far` are shares of code. `cold` is the part of the saving from cuts at requests that
+    found no cache. `protected` are the shares of protected content that stayed whole, by kind, without kinds that never
+    occurred. `thinking` are the tokens of thinking that the edits make invalid, if the model binds it. `paths` is the
+    share of paths, by which no strategy is judged.
     """
 
     strategy: str
@@ -151,7 +149,6 @@ class Row:
     changed: float = 0.0
     protected: Mapping[str, Interval] = field(default_factory=dict)
     needed: Mapping[AtomGroup, int] = field(default_factory=dict)
-    results_only: Mapping[AtomGroup, Interval] = field(default_factory=dict)
     paths: float = 1.0
 
     @property
@@ -245,7 +242,6 @@ def _row(found: Sequence[Figures], unpruned: Mapping[str, float], worth: Mapping
         spare=100 * (1 / with_rereads.value - 1) if with_rereads.value else 0.0,
         protected=dict(_protected_intervals(found)),
         needed={group: _total_kept(found, group).needed for group in AtomGroup},
-        results_only={group: _evidence_interval(found, f"{RESULTS_ONLY}{group}") for group in AtomGroup},
         paths=_total_kept(found, PATHS).share,
     )
 
