@@ -93,7 +93,8 @@ def inputs_of(part: Part) -> tuple[Part, ...]:
 
 
 # Some tools show a file once. To a second read of an unchanged file they answer only that it is unchanged, and refer to
-# the first result. So the prompt needs that result for as long as the newest read refers to it.
+# the first result. So the prompt needs that result for as long as the newest read refers to it, and the answer that says
+# so: cleared, it would look like a newer read of the file in output that is passed back.
 
 
 @dataclass(eq=False)
@@ -110,7 +111,7 @@ class References:
     def __init__(self) -> None:
         """Start before the first message."""
         self._shown: dict[str, dict[str, Shown]] = {}  # by path and arguments, the newest last
-        self._needed: set[Shown] = set()
+        self._needed: dict[Shown | None, list[ToolResult]] = {}  # with the answers that refer to them
 
     def observe(self, entry: Entry) -> Iterator[tuple[ToolResult, Shown]]:
         """Read one more message. Yield each answer in it that refers to an earlier read, with that read."""
@@ -120,20 +121,19 @@ class References:
                 continue
             shown, key = self._shown.setdefault(path, {}), repr(sorted(arguments(result.call).items(), key=str))
             if not refers_to_earlier_read(result):
-                self._needed -= {each for name, each in shown.items() if name == key}
-                shown.pop(key, None)
+                self._needed.pop(shown.pop(key, None), None)
                 shown[key] = Shown(result, result)
             elif shown:
                 newest = shown.get(key) or next(reversed(shown.values()))
-                self._needed.add(newest)
+                self._needed.setdefault(newest, []).append(result)
                 yield result, newest
 
     def move(self, shown: Shown, answer: ToolResult) -> None:
         """Record that an answer has the text now. No later answer needs it so far."""
         shown.holder = answer
-        self._needed.discard(shown)
+        del self._needed[shown]
 
     @property
     def needed(self) -> frozenset[ToolResult]:
-        """The results with a text that the newest read of a file refers to."""
-        return frozenset(shown.holder for shown in self._needed)
+        """The results with a text that the newest read of a file refers to, and the answers that refer to it."""
+        return frozenset(each for shown, answers in self._needed.items() if shown for each in (shown.holder, *answers))

@@ -123,9 +123,33 @@ def test_requests_of_sub_agents_and_of_abandoned_branches_are_paid(
     assert [charge.is_low for charge in read.charges] == [True] * 2  # no output tokens, although they have a text
 
 
+def test_a_fork_whose_lines_have_new_ids_is_not_paid_again(tmp_path: Path):
+    """Claude Code 2.1.45 gave each copied line a new id, but kept that of the request."""
+    ids = {"old.jsonl": ("msg_1", "msg_1"), "fork.jsonl": ("0d0a", "1e3b"), "second fork.jsonl": ("2c4f", "77d0")}
+    for name, (first, second) in ids.items():
+        log = [said("user", "a", None), said("assistant", "b", "a"), said("assistant", "c", "b")]
+        for line, id in zip(log[1:], (first, second), strict=True):
+            line |= {"requestId": "req_1", "message": {**line["message"], "id": id}}
+        (tmp_path / name).write_text(lines(*log), encoding="utf-8")
+    paths = [str(tmp_path / name) for name in ids]
+    for given in (paths, paths[1:], paths[1:2]):
+        (found,) = sum_spending(read_spending(given, ReplayArgs()))
+        assert (found.sessions, found.requests, found.dollars) == (1, 1, pytest.approx(1.5))
+
+
+def test_a_response_whose_stream_broke_is_paid_beside_the_one_that_replaced_it(tmp_path: Path):
+    log = [said("user", "a", None), said("assistant", "b", "a"), said("assistant", "c", "a")]
+    log[1]["message"]["usage"] = {"input_tokens": 100_000, "output_tokens": 1}
+    path = tmp_path / "a.jsonl"
+    path.write_text(lines(*({**line, "requestId": "req_1"} for line in log)), encoding="utf-8")
+    (found,) = sum_spending(read_spending([str(path)], ReplayArgs()))
+    assert (found.requests, found.dollars) == (2, pytest.approx(3.0, rel=1e-3))
+
+
 def test_requests_of_sub_agents_that_are_only_reported_are_paid_once(tmp_path: Path):
     """Some versions of Claude Code repeat a sub-agent's lines in its caller's log, with less usage than in its own."""
     line = said("assistant", "d", "c")
+    line["message"]["usage"] = {**USED["usage"], "output_tokens": 20_000}  # as dear as the prompt
     reported = {**line, "message": {**line["message"], "usage": {**USED["usage"], "output_tokens": 1}}}
     report = {
         "type": "progress",
@@ -141,8 +165,9 @@ def test_requests_of_sub_agents_that_are_only_reported_are_paid_once(tmp_path: P
     for name, own in files.items():
         (tmp_path / name).write_text(lines(*own), encoding="utf-8")
     paths = [str(tmp_path / name) for name in files]
-    both, alone = (sum_spending(read_spending(given, ReplayArgs())) for given in (paths, paths[:1]))
-    assert [(each[0].requests, each[0].dollars) for each in (both, alone)] == [(2, pytest.approx(3.0, rel=1e-3))] * 2
+    for given, dollars in ((paths, 4.5), (paths[::-1], 4.5), (paths[:1], 3.0)):
+        (found,) = sum_spending(read_spending(given, ReplayArgs()))
+        assert (found.requests, found.dollars) == (2, pytest.approx(dollars, rel=1e-3))
 
 
 def test_a_response_without_an_id_is_paid_once(tmp_path: Path):

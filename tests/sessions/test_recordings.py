@@ -336,6 +336,28 @@ def test_a_repeated_token_count_of_codex_is_not_that_of_the_next_answer():
     assert requests == (by_gpt(1, 3, None, 50), by_gpt(6, 12, 4), by_gpt(8, 22, 8, 80))
 
 
+def test_usage_that_codex_logs_before_its_answer_belongs_to_that_answer():
+    """So did Codex until 0.63, and it reported the usage again after the answer."""
+    text = lines(
+        *CODEX[:3],
+        counted(2, 50, 50),
+        spoke(3, "assistant", "I look."),
+        called(4, "a"),
+        returned(6, "a"),
+        counted(7, 50, 50),
+        counted(9, 120, 70),
+        called(10, "b"),
+        returned(11, "b"),
+        counted(12, 200, 80),
+        spoke(13, "assistant", "Done."),
+        spoke(20, "user", "two"),
+        counted(24, 290, 90),
+        spoke(25, "assistant", "Again."),
+    )
+    [(_, requests)] = stretches(text)
+    assert [each.usage.prompt for each in requests if each.usage] == [50, 70, 80, 90]
+
+
 def test_usage_that_codex_logs_after_an_open_call_belongs_to_the_answer():
     text = lines(*CODEX, spoke(12, "assistant", "And d."), called(13, "d"), counted(14, 120, 70))
     [(said, requests)] = stretches(text)

@@ -26,16 +26,17 @@ MOST_CHARACTERS = 12  # of a token in an answer, as JSON: text has about four, a
 class Charge:
     """The cost of one recorded request in dollars; None if its usage or the price of its model is not known.
 
-    `unlisted` is the model if only its price is not known. `identity` is equal in all records of the same request; None
-    if the log has neither id nor time of its answer.
-    `is_low` means that the log lacks most of the answer's tokens, so that the request cost more. `extra` are the
-    dollars that the request cost more because its prompt was in a higher tier of the model's prices. `is_replayed`
-    tells whether the request is in a stretch that a replay uses.
+    `output` counts tokens. `unlisted` is the model if only its price is not known. `identity` is equal in all records
+    of the same request; None if the log has neither id nor time of its answer. `is_low` means that the log lacks most
+    of the answer's tokens, so that the request cost more. `extra` are the dollars that the request cost more because
+    its prompt was in a higher tier of the model's prices. `is_replayed` tells whether the request is in a stretch that
+    a replay uses.
     """
 
     dollars: float | None
     prompt: int
     cached: int
+    output: int
     time: float | None
     identity: Identity | None
     is_low: bool = False
@@ -106,7 +107,7 @@ def _charges(recording: Recording, args: ReplayArgs, *, is_replayed: bool) -> It
 def _charge(request: Request, life: float | None, args: ReplayArgs, named: str) -> Charge:
     usage = request.usage
     if usage is None:
-        return Charge(None, 0, 0, request.time, None)
+        return Charge(None, 0, 0, 0, request.time, None)
     identity = request.id or ((request.time, request.model, usage) if request.time else None)
     at = listed_prices(request.model or named, args.model, args.cache_life if life is None else life, request.time)
     at = at.with_reads if usage.cached else at
@@ -115,7 +116,8 @@ def _charge(request: Request, life: float | None, args: ReplayArgs, named: str) 
     extra = (dollars or 0.0) - (flat or 0.0)
     is_unlisted = dollars is None and at.input_price is None and usage.prompt > 0
     unlisted = (args.model or request.model or named) if is_unlisted else ""
-    return Charge(dollars, usage.prompt, usage.cached, request.time, identity, extra=extra, unlisted=unlisted)
+    counts = usage.prompt, usage.cached, usage.output
+    return Charge(dollars, *counts, request.time, identity, extra=extra, unlisted=unlisted)
 
 
 def _lacks_output(usage: Usage | None, characters: int) -> bool:
@@ -160,12 +162,19 @@ def sum_spending(found: Iterable[Spending]) -> list[ProjectSpending]:
 
 
 def _distinct(found: Iterable[Spending]) -> Iterable[tuple[Spending, list[Charge]]]:
-    """Yield each session that has requests, with the charges that no earlier session has."""
-    seen: set[Identity] = set()
-    for each in found:
-        charges = [charge for charge in each.charges if charge.identity is None or charge.identity not in seen]
-        seen.update(charge.identity for charge in charges if charge.identity)
-        if charges:
+    """Yield each session that has requests, with its charges that are in no other session.
+
+    Of several records of a request, the one with the most output counts, since others may have been written while its
+    answer was still streaming; of equal ones, the first.
+    """
+    sessions = list(found)
+    best: dict[Identity, tuple[int, int]] = {}  # the most output, and the session that has it, negative
+    for at, each in enumerate(sessions):
+        for charge in each.charges:
+            if charge.identity:
+                best[charge.identity] = max(best.get(charge.identity, (-1, 0)), (charge.output, -at))
+    for at, each in enumerate(sessions):
+        if charges := [charge for charge in each.charges if not charge.identity or best[charge.identity][1] == -at]:
             yield each, charges
 
 

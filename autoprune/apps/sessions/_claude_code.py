@@ -161,7 +161,13 @@ def _parent(line: Line) -> str:
 
 
 def _response_id(line: Line) -> str:
-    return text(fields(line.get("message")).get("id")) or text(line.get("uuid"))
+    """Return what the lines of a response share: its id, or that of its request if each line has a new id.
+
+    Forks of sessions give each copied line a new id of its own. A response whose stream broke has the request's id of
+    the response that replaced it, and its own `msg_` id.
+    """
+    id = text(fields(line.get("message")).get("id"))
+    return (id if id.startswith("msg_") else text(line.get("requestId")) or id) or text(line.get("uuid"))
 
 
 def _is_own_report(line: Line) -> bool:
@@ -196,7 +202,7 @@ def _answers(lines: Mapping[str, Line], before: Container[str]) -> dict[str, Ans
     for uuid, line in lines.items():
         message, time = fields(line.get("message")), parse_time(line.get("timestamp"))
         if line.get("type") == "assistant" and uuid not in before and message.get("model") != SYNTHETIC:
-            begun = Answer(time, _model(message), id=text(message.get("id")))
+            begun = Answer(time, _model(message), id=text(line.get("requestId")) or text(message.get("id")))
             first = answers.setdefault(_response_id(line), begun)
             cost = line.get("costUSD") or (first.usage and first.usage.cost)  # only in logs until mid-2025
             length = first.characters + len(compact(message.get("content")))

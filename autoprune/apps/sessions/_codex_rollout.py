@@ -200,9 +200,37 @@ def _read_turns(records: Sequence[Record], gone: list[CodexTurn]) -> list[CodexT
     turns = [CodexTurn()]
     # Older logs have no events for turns: in these, a turn starts at the user's message.
     starts = any(each.event in ("task_started", "turn_started") for each in records)
-    for each in records:
+    for each in _with_usage_behind(records):
         _apply_record(turns, each, starts, gone)
     return turns
+
+
+def _with_usage_behind(records: Sequence[Record]) -> Iterator[Record]:
+    """Yield the usage of each request behind the first part of its answer; until Codex 0.63 it was logged before it."""
+    is_before = _logs_usage_first(records)
+    held: Record | None = None
+    for each in records:
+        if is_before and each.usage:
+            held = each
+            continue
+        yield each
+        if held and each.kind == "response_item" and _is_answer(each.payload):
+            yield held
+            held = None
+
+
+def _logs_usage_first(records: Sequence[Record]) -> bool:
+    """Whether in most turns the first usage comes before the first part of an answer."""
+    turns: Counter[bool] = Counter()
+    is_open = is_answered = False
+    for each in records:
+        if each.kind == "response_item":
+            is_new = is_user_message(each.payload)
+            is_open, is_answered = is_open or is_new, not is_new and (is_answered or _is_answer(each.payload))
+        elif each.usage and is_open:
+            turns[is_answered] += 1
+            is_open = False
+    return turns[False] > turns[True]
 
 
 def _apply_record(turns: list[CodexTurn], record: Record, starts: bool, gone: list[CodexTurn]) -> None:

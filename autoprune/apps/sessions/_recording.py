@@ -73,8 +73,8 @@ class Answer:
     """The recorded data of an answer or a part of one: its time, its model and the usage of its request.
 
     `time` is when its first line was written, and `end` when its last line was written, if it has several. `cache_life`
-    is the cache life that its request asked for, in seconds, `id` the provider's id of the answer, and `characters` its
-    length as JSON.
+    is the cache life that its request asked for, in seconds, `id` the provider's id of the request or the answer, and
+    `characters` its length as JSON.
     """
 
     time: float | None = None
@@ -224,11 +224,11 @@ def growth_notes(messages: Sequence[Message], requests: Sequence[Request]) -> It
 
 def besides(paid: Iterable[Moment], stretches: Iterable[Conversation]) -> tuple[Request, ...]:
     """Return the paid answers that no stretch holds, as requests."""
-    held = {request.id or (request.time, request.usage) for each in stretches for request in each.requests}
+    held = {(request.id or request.time, request.usage) for each in stretches for request in each.requests}
     return tuple(
         _request(answer)
         for answer in paid
-        if isinstance(answer, Answer) and answer.usage and (answer.id or (answer.time, answer.usage)) not in held
+        if isinstance(answer, Answer) and answer.usage and (answer.id or answer.time, answer.usage) not in held
     )
 
 
