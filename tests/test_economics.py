@@ -91,6 +91,7 @@ def test_without_a_write_price_writing_costs_an_input_token():
         ("openai/gpt-5.6-sol", 1.25, 1_800),
         ("deepseek/deepseek-chat", 1, 3_600),
         ("glm-5", 1, 1_800),
+        ("gemini-3-pro-preview", 1, 1_800),
     ],
 )
 def test_cache_life_of_a_model_and_the_price_of_an_hour(model: str, write: float, life: float):

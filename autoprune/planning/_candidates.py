@@ -93,8 +93,8 @@ def inputs_of(part: Part) -> tuple[Part, ...]:
 
 
 # Some tools show a file once. To a second read of an unchanged file they answer only that it is unchanged, and refer to
-# the first result. So the prompt needs that result for as long as the newest read refers to it, and the answer that says
-# so: cleared, it would look like a newer read of the file in output that is passed back.
+# the first result. So the prompt needs that result for as long as the newest read refers to it. It needs this answer
+# too: cleared, it would look like a newer read of the file in output that is passed back.
 
 
 @dataclass(eq=False)

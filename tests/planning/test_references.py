@@ -16,6 +16,7 @@ from autoprune.pruners.requests import prune_request
 
 STRATEGIES = ("tool_output_cleanup", "cache_aware", "low_water")
 STUB = "Wasted call — file unchanged since your last Read. Refer to that earlier tool_result instead of re-reading."
+LONG_STUB = f"{STUB} {'It is still in this conversation. ' * 4}"  # larger than a placeholder
 SOURCE = "".join(f"def part_{at}(): return {at}\n" for at in range(200))
 
 
@@ -60,6 +61,7 @@ def test_a_read_that_the_newest_answer_refers_to_is_not_cleared():
 @st.composite
 def sessions(draw: st.DrawFn) -> list[Round]:
     """Reads of four files by a tool that shows an unchanged file once, with edits and other reads in between."""
+    stub = draw(st.sampled_from((STUB, LONG_STUB)))
     made: list[Round] = []
     versions: dict[str, int] = {}
     seen: dict[str, int] = {}
@@ -70,7 +72,7 @@ def sessions(draw: st.DrawFn) -> list[Round]:
             versions[name] += 1
             made.append([Step("Edit", {"file_path": name, "old_string": "a", "new_string": "b" * 80}, "ok")])
             continue
-        made.append([read(name, STUB if seen.get(name) == version else f"{name} {version}\n{SOURCE[:2_000]}")])
+        made.append([read(name, stub if seen.get(name) == version else f"{name} {version}\n{SOURCE[:2_000]}")])
         seen[name] = version
     return made
 
@@ -83,11 +85,11 @@ def test_what_a_read_refers_to_is_in_each_prompt(made: list[Round], zone: int, f
         result = pruner.prune(write(made[:stop]), strategy, validate=True)
         assert pruner.prune(result.conversation, strategy).conversation == result.conversation
         (step,) = made[stop - 1]
-        if step.text == STUB:
+        if step.text in (STUB, LONG_STUB):
             start = next(
                 text
                 for (each,) in reversed(made[:stop])
-                if each.arguments == step.arguments and (text := each.text) != STUB
+                if each.arguments == step.arguments and (text := each.text) not in (STUB, LONG_STUB)
             )
             assert any(start in text for text in strings(result.conversation))
 

@@ -173,7 +173,7 @@ def _reach_text(each: Standing) -> str:
     """Say how many sessions were changed, how many more requests the saving would pay for, and where it comes from."""
     changed = f"{round(each.row.changed * each.sessions):,} of {count_noun(each.sessions, 'session')}"
     even = f" It changed {changed}, and breaks even if the agent needs {each.row.spare:.1f} more requests for each 100."
-    cold = f" {each.row.cold:.0%} of the saving comes from requests whose prompt cache had expired anyway."
+    cold = f" {each.row.cold:.0%} of the saving comes from requests whose prompt was not in the cache anyway."
     return f"{even}{cold}" if each.row.cold else even
 
 
