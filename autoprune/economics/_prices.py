@@ -15,8 +15,8 @@ HOUR: float = 3_600  # seconds
 HALF_DAY: float = 12 * HOUR
 # Vendors with another default. Source: OpenAI's "Prompt caching": 5 to 10 minutes, at most one hour off-peak. In
 # recorded Codex sessions 37 of 48 pauses of 5 to 10 minutes were warm, 18 of 46 up to an hour, and none after that.
-# DeepSeek's "Context Caching": hours to days. GLM: 8 of 8 recorded pauses of 5 to 30 minutes were warm. Gemini: 57 of 99
-# of these were, and 1 of 22 longer ones.
+# DeepSeek's "Context Caching": hours to days. GLM: 8 of 8 recorded pauses of 5 to 30 minutes were warm. Gemini: 57 of
+# 99 of these were, and 1 of 22 longer ones.
 WARM = 0.5  # least share of the expected tokens that a warm cache holds: counts and blocks are not exact
 LIVES: Mapping[str, float] = {"openai": HOUR, "deepseek": HOUR, "google": 1_800, "zhipuai": 1_800}
 # OpenAI's models that charge for writing, from GPT-5.6 on. Source: OpenAI's "Prompt caching", cache lifetime.
