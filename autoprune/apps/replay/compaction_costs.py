@@ -37,6 +37,7 @@ POINTS = 60  # of a chart, at most
 AFTER = 15  # requests after a compaction whose paths are looked at
 # The log does not say who began most compactions. One far below the window is taken for the user's.
 SMALL, SMALL_SHARE = 100_000, 0.4  # tokens, and of the window: half of where agents compact
+CHEAPER = " If you prefer to compact, set AUTOPRUNE_COMPACT_AT=10m."
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,11 @@ class Later:
     replayed: float = 0.0
     before: float = 0.0
     before_replayed: float = 0.0
+
+    @property
+    def change(self) -> float:
+        """What is paid more if the compaction does not happen, in dollars; negative for a saving."""
+        return self.before_replayed + self.replayed - self.before - self.recorded
 
 
 @dataclass(frozen=True)
@@ -292,8 +298,8 @@ class CompactionSum:
         """The parts of the cost, and the compactions that are not counted, as text."""
         own = f" Those that you asked for are not counted: {self.by_user:,}."
         cuts = (
-            " To prevent one, a prompt is cut before it reaches that size; the bill above leaves out these cuts and "
-            "the longer prompts after them."
+            " To prevent one, a prompt is cut before it reaches that size; the dollars above include these cuts and "
+            "the longer prompts after them, a bill as a share does not."
         )
         return (
             "The cost of a compaction is that of the summary, an estimate, and of the cold prompt after it."
@@ -322,7 +328,7 @@ class CompactionSum:
             f"The {count_noun(later.requests, 'request')} after {them} cost ${later.recorded:,.2f}, {summaries} "
             f"included; without compaction, with longer prompts, they would have cost ${later.replayed:,.2f}. With the "
             f"requests before {them}, ${later.before + later.recorded:,.2f} would have been "
-            f"${later.before_replayed + later.replayed:,.2f}.{due}"
+            f"${later.before_replayed + later.replayed:,.2f}.{due}{CHEAPER * (later.change > 0)}"
         )
 
 

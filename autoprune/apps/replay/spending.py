@@ -6,17 +6,18 @@ as a session and its continuation under another name, counts once.
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from autoprune.apps.replay.corpus import Engine, FailedTask, Task, one_by_one
 from autoprune.apps.replay.episode import listed_prices, lives, longest, usage_dollars
 from autoprune.apps.replay.episode_figures import Figures
 from autoprune.apps.replay.policies import NO_PRUNING
-from autoprune.apps.replay.rows import Interval, interval, sums_by_project
+from autoprune.apps.replay.rows import Interval, Pair, interval, sums_by_project
 from autoprune.apps.replay.session import ReplayArgs, SessionFigures, open_recordings
 from autoprune.apps.replay.titles import UNTITLED, Title, place_of, title_of
 from autoprune.apps.sessions import Recording, Request, Usage, compact
+from autoprune.strategies.catalog import RUN_STRATEGY
 
 Identity = str | tuple[float, str, Usage]
 MOST_CHARACTERS = 12  # of a token in an answer, as JSON: text has about four, and no answer has so many on average
@@ -246,7 +247,7 @@ class Outlook:
 
     `paid` is the recorded cost of all sessions. `replayed` is the part of this cost that was replayed: the longest
     stretch without a compaction of each conversation, if the stretch has at least 20 requests. The rest is assumed to
-    cost the same.
+    cost the same, but for the requests around the compactions that the strategy would have prevented.
     """
 
     paid: float
@@ -281,8 +282,8 @@ class Outlook:
         """The part of the cost that was replayed, as text."""
         return (
             f"${self.replayed:,.2f} of the ${self.paid:,.2f} were replayed: of each conversation the longest stretch "
-            "between compactions, if it has 20 requests or more. The rest is counted as unchanged, and so are skipped "
-            "sessions."
+            "between compactions, if it has 20 requests or more, and the requests around prevented compactions. The "
+            "rest is counted as unchanged, and so are skipped sessions."
         )
 
 
@@ -296,10 +297,25 @@ def outlook(
 ) -> Outlook:
     """Estimate what sessions that cost `paid` dollars would have cost with a replayed strategy.
 
-    The share of each conversation's unpruned bill is applied to its recorded cost. Sessions may share requests, such as
-    forks: these are replayed in each, but paid once, so at most `replayed` dollars were replayed.
+    The share of each conversation's unpruned bill is applied to its recorded cost. `autoprune run` also prevents
+    compactions, so what that changes counts instead of the share of a stretch beside one. Sessions may share requests,
+    such as forks: these are replayed in each, but paid once, so at most `replayed` dollars were replayed.
     """
-    known = [each for session in sessions for each in changes(session, strategy, prices_name) if each.paid]
-    pairs = [(each.pruned / each.unpruned * (each.paid or 0.0), each.paid or 0.0) for each in known]
-    share = interval(sums_by_project([each.figures for each in known], pairs))
+    known = [each for session in sessions for each in _dollars(session, strategy, prices_name)]
+    figures, pairs = [each for each, _ in known], [pair for _, pair in known]
+    share = interval(sums_by_project(figures, pairs))
     return Outlook(paid, min(paid, replayed, sum(cost for _, cost in pairs)), share)
+
+
+def _dollars(session: SessionFigures, strategy: str, prices_name: str) -> Iterator[tuple[Figures, Pair]]:
+    """Yield the dollars of each episode with a strategy and by the record, then the change by prevented compactions."""
+    known = session.compactions if strategy == RUN_STRATEGY else ()
+    prevented = [(each.requests, each.later) for each in known if each.later and each.later.replayed]
+    beside = {count for before, later in prevented for count in (before, later.requests)}
+    figures = None
+    for each in changes(session, strategy, prices_name):
+        if each.paid:
+            figures = each.figures
+            yield figures, (each.paid * (1 if figures.requests in beside else each.pruned / each.unpruned), each.paid)
+    if figures:
+        yield figures, (sum(later.change for _, later in prevented), 0.0)
