@@ -283,6 +283,19 @@ def test_a_closed_pipe_exits_with_141_without_a_message(is_both: bool, arguments
     assert (done.returncode, done.stderr) == (141, None if is_both else b"")
 
 
+@pytest.mark.full
+@each_row("unbuffered", ["", "1"])
+def test_a_pipe_that_closes_in_the_middle_exits_with_141(unbuffered: str):
+    reading, writing = os.pipe()
+    command = [sys.executable, "-m", "autoprune", "prune", XML, "--safe-zone", "1m"]
+    environ = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    with subprocess.Popen(command, stdout=writing, stderr=subprocess.PIPE, env=environ) as process:
+        os.close(writing)
+        os.read(reading, 10)
+        os.close(reading)
+        assert (process.wait(), process.stderr and process.stderr.read()) == (141, b"")
+
+
 ORPHAN = [
     {"role": "user", "content": "Fix it."},
     {"role": "tool", "tool_call_id": "gone", "content": "left behind"},

@@ -112,9 +112,16 @@ def test_a_project_cannot_set_what_sends_opens_writes_or_runs_anything(places: t
             (folder / "autoprune.toml").write_text(f'[{command}]\n{name} = "x"')
             with pytest.raises(SettingsError, match="a project's file cannot set"):
                 found(places, "prune")
-    (folder / "autoprune.toml").write_text("[replay]\nstrategy = ['mine.py:Mine @ 60k']")
-    with pytest.raises(SettingsError, match="cannot set a strategy from a Python file"):
-        found(places, "prune")
+    for table, name, value in (
+        ("replay", "strategy", "mine.py:Mine @ 60k"),
+        ("replay", "strategy", "mine.py:Mine@60k"),
+        ("prune", "strategy", "x @ mine.py:Mine(at=1)"),
+        ("check", "provider", "mine.py:RULES"),
+        ("check", "provider", "mine:RULES"),
+    ):
+        (folder / "autoprune.toml").write_text(f"[{table}]\n{name} = {value!r}")
+        with pytest.raises(SettingsError, match=f"cannot set a {name} from a Python file"):
+            found(places, "prune")
     (folder / "autoprune.toml").unlink()
     (user / "autoprune.toml").write_text('strategy = "mine.py:Mine"\n[proxy]\nupstream = "https://gateway.example"')
     assert values(places, "proxy") == {"strategy": "mine.py:Mine", "upstream": "https://gateway.example"}

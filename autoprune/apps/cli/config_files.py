@@ -18,7 +18,6 @@ from typing import Any
 
 from autoprune.errors import SettingsError, did_you_mean
 from autoprune.settings import SETTINGS, VARIABLES, PruneArgs, override, variables
-from autoprune.strategies.files import is_in_file
 
 NAME, PYPROJECT = "autoprune.toml", "pyproject.toml"
 # The proxy takes all other settings from each request.
@@ -31,6 +30,7 @@ COMMAND_SETTINGS: Mapping[str, Sequence[str]] = {
 }
 # The options that a project's file may set, besides settings.
 HARMLESS = frozenset(("cache_life", "floor", "port", "prices", "style"))
+FILES = {"strategy": ".py", "provider": ":"}  # what is in the name of a Python file that such an option would run
 RENAMED = {"overhead": "overhead_tokens"}  # options whose setting has another name
 
 
@@ -139,9 +139,9 @@ def _check_keys(
         values = value if isinstance(value, list) and place else [value]
         if not all(isinstance(each, str | int | float) for each in values):
             raise SettingsError(f"{file.path}: {name}{place} is {value!r}: give a text, a number, true or false")
-        runs_code = name == "strategy" and any(is_in_file(str(each).partition(" @ ")[0].strip()) for each in values)
+        runs_code = name in FILES and any(FILES[name] in str(each) for each in values)
         if file.is_project and (runs_code or name not in {*SETTINGS, *HARMLESS}):
-            what = "a strategy from a Python file" if runs_code else f"{name}{place}"
+            what = f"a {name} from a Python file" if runs_code else f"{name}{place}"
             raise SettingsError(
                 f"{file.path}: a project's file cannot set {what}, since it arrives with a clone: use the option, or "
                 f"~/.config/autoprune/{NAME}"

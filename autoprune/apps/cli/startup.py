@@ -3,7 +3,7 @@
 import os
 import sys
 import traceback
-from io import TextIOWrapper
+from io import RawIOBase, TextIOWrapper
 
 from autoprune.interrupts import is_interrupt
 
@@ -31,9 +31,15 @@ def main() -> None:
 
 
 def open_streams() -> None:
-    """Open closed standard streams on the null device, and print "?" for characters that a stream's encoding lacks."""
+    """Make the standard streams writable.
+
+    Closed ones are opened on the null device, and characters that an encoding lacks are printed as "?". With
+    PYTHONUNBUFFERED=1 standard output has no buffer, and writes only a part if the reader closes the pipe.
+    """
     sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the program ends
     sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    if isinstance(getattr(sys.stdout, "buffer", None), RawIOBase):
+        sys.stdout = open(sys.stdout.fileno(), "w", 1, encoding=sys.stdout.encoding, closefd=False)  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")
