@@ -155,7 +155,8 @@ def test_print_says_that_no_archive_is_kept(tmp_path: Path):
             ("--safe-zone", "40k", "claude", "--model", "claude-opus-5-5"),
             [
                 "# the safe zone of 40k forces cuts that pay only after some 24 more requests at the prices of "
-                "claude-opus-5-5, so a session can get dearer than without pruning; without --safe-zone none does"
+                "claude-opus-5-5, so a session can get dearer than without pruning; without --safe-zone "
+                "only the model's window and the assistant's own compaction force cuts"
             ],
         ),
     ],
@@ -425,5 +426,5 @@ def test_the_cost_of_a_safe_zone_that_the_user_chose_is_printed():
         known.ledger.add(AgenticConversationPruner("3k").prune(messages(count)))
     assert cost_of_limit((known,)) == (
         "the safe zone of 3,072 tokens cost 39% more than no pruning, 4,313 input tokens; "
-        "without --safe-zone a session never gets dearer"
+        "without --safe-zone only the model's window and the assistant's own compaction force cuts"
     )

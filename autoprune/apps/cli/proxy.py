@@ -115,7 +115,7 @@ def run_proxy(
             metavar="TOKEN",
             envvar="AUTOPRUNE_TOKEN",
             show_envvar=False,
-            help="A secret that each request must carry; needed if --host lets other machines connect. Default: "
+            help="A secret that the page needs, and each request if --host lets other machines connect. Default: "
             "AUTOPRUNE_TOKEN.",
         ),
     ] = None,

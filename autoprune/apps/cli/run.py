@@ -48,6 +48,7 @@ EXAMPLES = options.examples("run claude", "run codex exec 'Fix the tests.'", "ru
 NO_REQUEST = frozenset(("--version", "-v", "-V", "--help", "-h"))  # first arguments that make a client ask no model
 NOT_FOUND, BY_SIGNAL = 127, 128  # exit codes, as a shell reports them
 PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy")
+LEAST_FORCE = "only the model's window and the assistant's own compaction force cuts"
 SHARED_OPTIONS = ("--help", "--print")  # clients have these options too
 UNKNOWN_PROXY, UNKNOWN_FOLDER = "http://127.0.0.1:PORT", "FOLDER"  # shown for an address and a temporary folder
 
@@ -197,7 +198,7 @@ def warn_of_limit(safe_zone: str | None, user: User) -> str:
     when = f" that pay only after some {pays:.0f} more requests at the prices of {model}" if pays else ""
     return (
         f"the safe zone of {safe_zone} forces cuts{when}, so a session can get dearer than without pruning; without "
-        "--safe-zone none does"
+        f"--safe-zone {LEAST_FORCE}"
     )
 
 
@@ -208,7 +209,7 @@ def cost_of_limit(sessions: "Sequence[ClientSession]") -> str:
         if total.net < 0:
             return (
                 f"the safe zone of {session.safe_zone:,} tokens cost {-total.net / (ledger.unpruned or 1):.0%} more "
-                f"than no pruning, {amount(-total.net, ledger.prices)}; without --safe-zone a session never gets dearer"
+                f"than no pruning, {amount(-total.net, ledger.prices)}; without --safe-zone {LEAST_FORCE}"
             )
     return ""
 
