@@ -10,10 +10,12 @@ from session_texts import lines
 from tables import each_row
 
 from autoprune.apps.replay import ReplayArgs
+from autoprune.apps.replay.compaction_costs import Compaction, Later
 from autoprune.apps.replay.episode_figures import OWN, Bill, Figures
 from autoprune.apps.replay.session import EpisodeShape, SessionFigures
 from autoprune.apps.replay.spending import outlook, read_spending, sum_spending
 from autoprune.apps.replay.titles import place_of
+from autoprune.strategies.catalog import RUN_STRATEGY
 
 # 3 dollars for a million input tokens, 15 for the answer; twice and 1.5 times as much above 200,000 tokens.
 MODEL = "claude-sonnet-4-5"
@@ -281,6 +283,28 @@ def test_the_saving_applies_to_the_part_that_was_replayed():
     assert (found.would_pay.low, found.would_pay.high) == (pytest.approx(20), pytest.approx(24))
     assert not found.is_noise
     assert outlook([figures("a", 0.9), figures("b", 1.1)], "cache_aware", str(OWN), paid=30.0).is_noise
+
+
+@each_row(
+    ("strategy", "requests", "dollars"),
+    [
+        (RUN_STRATEGY, 20, 10.0 + 3.0),  # the stretch before the compaction was replayed, also without its prevention
+        (RUN_STRATEGY, 7, 10.0 + 3.0),  # the stretch after it
+        (RUN_STRATEGY, 8, 5.0 + 3.0),  # another one
+        ("cache_aware", 20, 5.0),  # another strategy prevents none
+    ],
+)
+def test_prevented_compactions_change_the_dollars_with_autoprune_run(strategy: str, requests: int, dollars: float):
+    later = Later(7, recorded=2.0, replayed=6.0, before=9.0, before_replayed=8.0)
+    prevented = Compaction("claude-code", 20, 90_000, 1.0, 0.1, 0, 0, is_prevented=True, later=later)
+    whole = figures("a", 0.5)
+    played = tuple(
+        replace(each, requests=requests, strategy=each.strategy.replace("cache_aware", strategy))
+        for each in whole.figures
+    )
+    session = replace(whole, figures=played, compactions=(prevented,))
+    found = outlook([session], strategy, str(OWN), paid=30.0)
+    assert (found.replayed, found.would_pay.value) == (10.0, pytest.approx(20.0 + dollars))
 
 
 def test_sessions_without_a_recorded_cost_are_left_out():
