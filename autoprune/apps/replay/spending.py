@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from autoprune.apps.replay.compaction_costs import Later
 from autoprune.apps.replay.corpus import Engine, FailedTask, Task, one_by_one
 from autoprune.apps.replay.episode import listed_prices, lives, longest, usage_dollars
 from autoprune.apps.replay.episode_figures import Figures
@@ -247,12 +248,13 @@ class Outlook:
 
     `paid` is the recorded cost of all sessions. `replayed` is the part of this cost that was replayed: the longest
     stretch without a compaction of each conversation, if the stretch has at least 20 requests. The rest is assumed to
-    cost the same, but for the requests around the compactions that the strategy would have prevented.
+    cost the same, but for the requests around `prevented` compactions.
     """
 
     paid: float
     replayed: float
     share: Interval  # of the replayed cost
+    prevented: int = 0
 
     @property
     def would_pay(self) -> Interval:
@@ -280,10 +282,11 @@ class Outlook:
     @property
     def basis(self) -> str:
         """The part of the cost that was replayed, as text."""
+        around = ", and the requests around prevented compactions" * bool(self.prevented)
         return (
             f"${self.replayed:,.2f} of the ${self.paid:,.2f} were replayed: of each conversation the longest stretch "
-            "between compactions, if it has 20 requests or more, and the requests around prevented compactions. The "
-            "rest is counted as unchanged, and so are skipped sessions."
+            f"between compactions, if it has 20 requests or more{around}. The rest is counted as unchanged, and so are "
+            "skipped sessions."
         )
 
 
@@ -301,17 +304,26 @@ def outlook(
     compactions, so what that changes counts instead of the share of a stretch beside one. Sessions may share requests,
     such as forks: these are replayed in each, but paid once, so at most `replayed` dollars were replayed.
     """
-    known = [each for session in sessions for each in _dollars(session, strategy, prices_name)]
-    figures, pairs = [each for each, _ in known], [pair for _, pair in known]
-    share = interval(sums_by_project(figures, pairs))
-    return Outlook(paid, min(paid, replayed, sum(cost for _, cost in pairs)), share)
+    found = [(session, list(_prevented(session, strategy))) for session in sessions]
+    known = [each for session, prevented in found for each in _dollars(session, prevented, strategy, prices_name)]
+    share = interval(sums_by_project([each for each, _ in known], [pair for _, pair in known]))
+    was_replayed = min(paid, replayed, sum(cost for _, (_, cost) in known))
+    return Outlook(paid, was_replayed, share, sum(len(prevented) for _, prevented in found))
 
 
-def _dollars(session: SessionFigures, strategy: str, prices_name: str) -> Iterator[tuple[Figures, Pair]]:
+def _prevented(session: SessionFigures, strategy: str) -> Iterator[tuple[int, Later]]:
+    """Yield the requests before each compaction that `autoprune run` prevents, and what became of later ones."""
+    if strategy == RUN_STRATEGY:
+        for each in session.compactions:
+            if each.later and each.later.replayed:
+                yield each.requests, each.later
+
+
+def _dollars(
+    session: SessionFigures, prevented: Sequence[tuple[int, Later]], strategy: str, prices_name: str
+) -> Iterator[tuple[Figures, Pair]]:
     """Yield the dollars of each episode with a strategy and by the record, then the change by prevented compactions."""
-    known = session.compactions if strategy == RUN_STRATEGY else ()
-    prevented = [(each.requests, each.later) for each in known if each.later and each.later.replayed]
-    beside = {count for before, later in prevented for count in (before, later.requests)}
+    beside = {requests for before, later in prevented for requests in (before, later.requests)}
     figures = None
     for each in changes(session, strategy, prices_name):
         if each.paid:
