@@ -122,7 +122,7 @@ class Reason(StrEnum):
     PROTECTED_PATH = ("protected_path", "protected: results of its path always stay")
     INSTRUCTIONS = ("instructions", "protected: it is a file of instructions for agents")
     USER_ANSWER = ("user_answer", "protected: the user's own words")
-    REFERRED_TO = ("referred_to", "protected: a later read only refers to it, or it to an earlier one")
+    REFERRED_TO = ("referred_to", "protected: a later read refers to it, or it refers to an earlier one")
     FAILED = ("failed", "protected: results of failed calls stay")
     SMALL = ("small", "protected: it is smaller than the least size to clear")
     AMONG_LAST = ("among_last", "protected: it is among the newest results")

@@ -118,10 +118,13 @@ def test_a_project_cannot_set_what_sends_opens_writes_or_runs_anything(places: t
         ("prune", "strategy", "x @ mine.py:Mine(at=1)"),
         ("check", "provider", "mine.py:RULES"),
         ("check", "provider", "mine:RULES"),
+        ("prune", "strategy", "chat_summary(summarizer='openai(model_name=\"gpt-5-mini\")')"),
     ):
-        (folder / "autoprune.toml").write_text(f"[{table}]\n{name} = {value!r}")
+        (folder / "autoprune.toml").write_text(f"[{table}]\n{name} = {json.dumps(value)}")
         with pytest.raises(SettingsError, match=f"cannot set a {name} from a Python file"):
             found(places, "prune")
+    (folder / "autoprune.toml").write_text("strategy = \"cache_aware(protect={'paths': ['*.py']})\"")
+    assert values(places, "prune") == {"strategy": "cache_aware(protect={'paths': ['*.py']})"}
     (folder / "autoprune.toml").unlink()
     (user / "autoprune.toml").write_text('strategy = "mine.py:Mine"\n[proxy]\nupstream = "https://gateway.example"')
     assert values(places, "proxy") == {"strategy": "mine.py:Mine", "upstream": "https://gateway.example"}

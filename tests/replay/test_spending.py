@@ -142,10 +142,12 @@ def test_a_fork_whose_lines_have_new_ids_is_not_paid_again(tmp_path: Path):
 def test_a_response_whose_stream_broke_is_paid_beside_the_one_that_replaced_it(tmp_path: Path):
     log = [said("user", "a", None), said("assistant", "b", "a"), said("assistant", "c", "a")]
     log[1]["message"]["usage"] = {"input_tokens": 100_000, "output_tokens": 1}
-    path = tmp_path / "a.jsonl"
-    path.write_text(lines(*({**line, "requestId": "req_1"} for line in log)), encoding="utf-8")
-    (found,) = sum_spending(read_spending([str(path)], ReplayArgs()))
-    assert (found.requests, found.dollars) == (2, pytest.approx(3.0, rel=1e-3))
+    whole = [{**line, "requestId": "req_1"} for line in log]
+    for name, own in {"a.jsonl": whole, "fork.jsonl": [whole[0], whole[2]]}.items():
+        (tmp_path / name).write_text(lines(*own), encoding="utf-8")
+    for names in (("a.jsonl",), ("a.jsonl", "fork.jsonl"), ("fork.jsonl", "a.jsonl")):
+        (found,) = sum_spending(read_spending([str(tmp_path / name) for name in names], ReplayArgs()))
+        assert (found.requests, found.dollars) == (2, pytest.approx(3.0, rel=1e-3))
 
 
 def test_requests_of_sub_agents_that_are_only_reported_are_paid_once(tmp_path: Path):
@@ -285,26 +287,28 @@ def test_the_saving_applies_to_the_part_that_was_replayed():
     assert outlook([figures("a", 0.9), figures("b", 1.1)], "cache_aware", str(OWN), paid=30.0).is_noise
 
 
+LATER = Later(7, recorded=2.0, replayed=6.0, before=9.0, before_replayed=8.0)  # costs 3 dollars more
+PREVENTED = Compaction("claude-code", 20, 90_000, 1.0, 0.1, 0, 0, is_prevented=True, later=LATER, time=1.0)
+
+
 @each_row(
-    ("strategy", "requests", "dollars"),
+    ("strategy", "episode", "dollars", "replayed"),
     [
-        (RUN_STRATEGY, 20, 10.0 + 3.0),  # the stretch before the compaction was replayed, also without its prevention
-        (RUN_STRATEGY, 7, 10.0 + 3.0),  # the stretch after it
-        (RUN_STRATEGY, 8, 5.0 + 3.0),  # another one
-        ("cache_aware", 20, 5.0),  # another strategy prevents none
+        (RUN_STRATEGY, "a", 26.0 + 14.0, 11.0),  # the replayed stretch is beside the compaction
+        (RUN_STRATEGY, "", 16.0 + 5.0 + 14.0, 21.0),  # it is another one
+        ("cache_aware", "a", 27.0 + 5.0, 10.0),  # another strategy prevents none
     ],
 )
-def test_prevented_compactions_change_the_dollars_with_autoprune_run(strategy: str, requests: int, dollars: float):
-    later = Later(7, recorded=2.0, replayed=6.0, before=9.0, before_replayed=8.0)
-    prevented = Compaction("claude-code", 20, 90_000, 1.0, 0.1, 0, 0, is_prevented=True, later=later)
+def test_prevented_compactions_count_in_the_dollars_with_autoprune_run(
+    strategy: str, episode: str, dollars: float, replayed: float
+):
     whole = figures("a", 0.5)
-    played = tuple(
-        replace(each, requests=requests, strategy=each.strategy.replace("cache_aware", strategy))
-        for each in whole.figures
-    )
-    session = replace(whole, figures=played, compactions=(prevented,))
-    found = outlook([session], strategy, str(OWN), paid=30.0)
-    assert (found.replayed, found.would_pay.value) == (10.0, pytest.approx(20.0 + dollars))
+    played = tuple(replace(each, strategy=each.strategy.replace("cache_aware", strategy)) for each in whole.figures)
+    session = replace(whole, figures=played, compactions=(replace(PREVENTED, episode=episode),))
+    for sessions in ([session], [session, SessionFigures("fork", figures=played, compactions=session.compactions)]):
+        found = outlook(sessions, strategy, str(OWN), paid=37.0)
+        assert (found.replayed, found.would_pay.value) == (replayed, pytest.approx(dollars))
+        assert ("prevented" in found.basis) == (strategy == RUN_STRATEGY)
 
 
 def test_sessions_without_a_recorded_cost_are_left_out():

@@ -30,7 +30,8 @@ COMMAND_SETTINGS: Mapping[str, Sequence[str]] = {
 }
 # The options that a project's file may set, besides settings.
 HARMLESS = frozenset(("cache_life", "floor", "port", "prices", "style"))
-FILES = {"strategy": ".py", "provider": ":"}  # what is in the name of a Python file that such an option would run
+# What a value holds that runs a Python file, or sends the conversation to a model.
+RISKS = {"strategy": (".py:", "summarizer"), "provider": (":",)}
 RENAMED = {"overhead": "overhead_tokens"}  # options whose setting has another name
 
 
@@ -139,9 +140,9 @@ def _check_keys(
         values = value if isinstance(value, list) and place else [value]
         if not all(isinstance(each, str | int | float) for each in values):
             raise SettingsError(f"{file.path}: {name}{place} is {value!r}: give a text, a number, true or false")
-        runs_code = name in FILES and any(FILES[name] in str(each) for each in values)
-        if file.is_project and (runs_code or name not in {*SETTINGS, *HARMLESS}):
-            what = f"a {name} from a Python file" if runs_code else f"{name}{place}"
+        is_risky = any(risk in str(each) for each in values for risk in RISKS.get(name, ()))
+        if file.is_project and (is_risky or name not in {*SETTINGS, *HARMLESS}):
+            what = f"a {name} from a Python file or with a summarizer" if is_risky else f"{name}{place}"
             raise SettingsError(
                 f"{file.path}: a project's file cannot set {what}, since it arrives with a clone: use the option, or "
                 f"~/.config/autoprune/{NAME}"

@@ -38,8 +38,9 @@ def open_streams() -> None:
     """
     sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the program ends
     sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
-    if isinstance(getattr(sys.stdout, "buffer", None), RawIOBase):
-        sys.stdout = open(sys.stdout.fileno(), "w", 1, encoding=sys.stdout.encoding, closefd=False)  # noqa: SIM115
+    own = sys.__stdout__
+    if own and sys.stdout is own and isinstance(own.buffer, RawIOBase):
+        sys.stdout = open(own.fileno(), "w", 1, encoding=own.encoding, closefd=False)  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 
-from autoprune.apps.replay.episode import LEAST_REQUESTS, Episode, join, pause_between
+from autoprune.apps.replay.episode import LEAST_REQUESTS, Episode, join, longest, pause_between
 from autoprune.apps.replay.episode_figures import OWN, cost_from, prompt_costs
 from autoprune.apps.replay.play import Run, play
 from autoprune.apps.replay.policies import Policy
@@ -56,9 +56,9 @@ class Later:
     before_replayed: float = 0.0
 
     @property
-    def change(self) -> float:
-        """What is paid more if the compaction does not happen, in dollars; negative for a saving."""
-        return self.before_replayed + self.replayed - self.before - self.recorded
+    def costs(self) -> tuple[float, float]:
+        """What the requests before and after it would have cost without the compaction, and what they cost."""
+        return self.before_replayed + self.replayed, self.before + self.recorded
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,8 @@ class Compaction:
     `is_prevented` is None if that was not replayed: if there were fewer than 20 requests, or the user asked for it.
     `later` are the requests after a prevented one, and what became of them; `is_postponed` tells whether one of their
     prompts reaches its size all the same. `unpruned` and `pruned` are the prompts before it, thinned out. `time` is
-    that of the last answer before it.
+    that of the last answer before it, and `episode` the name of the conversation's longest stretch if that is one of
+    the two beside it, else "".
     """
 
     agent: str
@@ -87,6 +88,7 @@ class Compaction:
     unpruned: tuple[int, ...] = field(default=(), repr=False)
     pruned: tuple[int, ...] = field(default=(), repr=False)
     time: float | None = None
+    episode: str = ""
 
     @property
     def identity(self) -> Hashable:
@@ -179,7 +181,8 @@ def with_stretches(stretches: Sequence[Recording], read: Callable[[Recording], E
         assert known is not None
         pause = pause_between(before.requests[-1], after.requests[0]) if after.requests else 0.0
         found, summary = _compaction(known, before, after)
-        yield Around(found, known, following, pause, summary)
+        is_beside = longest(stretches) in (before, after)
+        yield Around(replace(found, episode=known.name if is_beside else ""), known, following, pause, summary)
 
 
 def _curve(prompts: Sequence[int]) -> tuple[int, ...]:
@@ -299,11 +302,11 @@ class CompactionSum:
         own = f" Those that you asked for are not counted: {self.by_user:,}."
         cuts = (
             " To prevent one, a prompt is cut before it reaches that size; the dollars above include these cuts and "
-            "the longer prompts after them, a bill as a share does not."
+            "the longer prompts after them, but bills given as shares do not."
         )
         return (
             "The cost of a compaction is that of the summary, an estimate, and of the cold prompt after it."
-            f"{cuts * bool(self.prevented)}{own * bool(self.by_user)}"
+            f"{cuts * bool(self.later.requests)}{own * bool(self.by_user)}"
         )
 
     @property
@@ -323,12 +326,13 @@ class CompactionSum:
             return ""
         later, are_many = self.later, self.prevented != 1
         them, summaries = ("them", "summaries") if are_many else ("it", "the summary")
+        without, recorded = later.costs
         due = f" At a later request {self.postponed:,} would have been due all the same." * bool(self.postponed)
         return (
             f"The {count_noun(later.requests, 'request')} after {them} cost ${later.recorded:,.2f}, {summaries} "
             f"included; without compaction, with longer prompts, they would have cost ${later.replayed:,.2f}. With the "
-            f"requests before {them}, ${later.before + later.recorded:,.2f} would have been "
-            f"${later.before_replayed + later.replayed:,.2f}.{due}{CHEAPER * (later.change > 0)}"
+            f"requests before {them}, ${recorded:,.2f} would have been "
+            f"${without:,.2f}.{due}{CHEAPER * (without > recorded)}"
         )
 
 

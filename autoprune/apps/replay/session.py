@@ -113,7 +113,11 @@ def replay_session(name: str, data: bytes, args: ReplayArgs) -> SessionFigures:
 def _replay(name: str, data: bytes, args: ReplayArgs) -> SessionFigures:
     conversations = open_recordings(name, data, args)
     replayable = list(_longest_episodes(name, conversations, args))
-    found = tuple(each for stretches in conversations for each in _compactions(name, stretches, args))
+    found = tuple(
+        each
+        for number, stretches in enumerate(conversations, 1)
+        for each in _compactions(name, stretches, args, number if len(conversations) > 1 else 0)
+    )
     agent = next((recording.agent for recording, _ in replayable if recording.agent), "")
     notes = tuple(dict.fromkeys(note for recording, _ in replayable for note in recording.notes))
     if not replayable:
@@ -128,9 +132,9 @@ def _replay(name: str, data: bytes, args: ReplayArgs) -> SessionFigures:
     return SessionFigures(name, agent, shapes, figures=rows, notes=notes, compactions=found)
 
 
-def _compactions(name: str, stretches: Sequence[Recording], args: ReplayArgs) -> Iterator[Compaction]:
+def _compactions(name: str, stretches: Sequence[Recording], args: ReplayArgs, number: int) -> Iterator[Compaction]:
     """Find a conversation's compactions, and judge them if the strategy of `autoprune run` is replayed."""
-    read_stretch = partial(_read_stretch, path=name, args=args)
+    read_stretch = partial(_read_stretch, path=name, args=args, number=number)
     return compactions(stretches, read_stretch, RUN_STRATEGY if RUN_STRATEGY in args.strategies else None)
 
 

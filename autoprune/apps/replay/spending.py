@@ -6,15 +6,14 @@ as a session and its continuation under another name, counts once.
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from autoprune.apps.replay.compaction_costs import Later
 from autoprune.apps.replay.corpus import Engine, FailedTask, Task, one_by_one
 from autoprune.apps.replay.episode import listed_prices, lives, longest, usage_dollars
 from autoprune.apps.replay.episode_figures import Figures
 from autoprune.apps.replay.policies import NO_PRUNING
-from autoprune.apps.replay.rows import Interval, Pair, interval, sums_by_project
+from autoprune.apps.replay.rows import Interval, interval, sums_by_project
 from autoprune.apps.replay.session import ReplayArgs, SessionFigures, open_recordings
 from autoprune.apps.replay.titles import UNTITLED, Title, place_of, title_of
 from autoprune.apps.sessions import Recording, Request, Usage, compact
@@ -167,16 +166,19 @@ def _distinct(found: Iterable[Spending]) -> Iterable[tuple[Spending, list[Charge
     """Yield each session that has requests, with its charges that are in no other session.
 
     Of several records of a request, the one with the most output counts, since others may have been written while its
-    answer was still streaming; of equal ones, the first.
+    answer was still streaming; of equal ones, the first. A request whose stream broke was paid twice, under one id.
     """
     sessions = list(found)
-    best: dict[Identity, tuple[int, int]] = {}  # the most output, and the session that has it, negative
+    best: dict[Identity, tuple[int, int, int]] = {}  # the most charges, the most output, and the session, negative
     for at, each in enumerate(sessions):
+        own: dict[Identity, list[int]] = {}
         for charge in each.charges:
             if charge.identity:
-                best[charge.identity] = max(best.get(charge.identity, (-1, 0)), (charge.output, -at))
+                own.setdefault(charge.identity, []).append(charge.output)
+        for identity, outputs in own.items():
+            best[identity] = max(best.get(identity, (0, 0, 0)), (len(outputs), sum(outputs), -at))
     for at, each in enumerate(sessions):
-        if charges := [charge for charge in each.charges if not charge.identity or best[charge.identity][1] == -at]:
+        if charges := [charge for charge in each.charges if not charge.identity or best[charge.identity][2] == -at]:
             yield each, charges
 
 
@@ -187,7 +189,7 @@ def total(sums: Iterable[ProjectSpending]) -> tuple[float, float]:
 
 
 def copies(found: Sequence[Spending]) -> set[str]:
-    """The paths of sessions whose every request is also in a newer one, such as earlier states of the same session."""
+    """The paths of sessions whose every request is also in another one, such as earlier states of the same session."""
     distinct = {each.path for each, _ in _distinct(found)}
     return {each.path for each in found if each.charges and each.path not in distinct}
 
@@ -301,33 +303,25 @@ def outlook(
     """Estimate what sessions that cost `paid` dollars would have cost with a replayed strategy.
 
     The share of each conversation's unpruned bill is applied to its recorded cost. `autoprune run` also prevents
-    compactions, so what that changes counts instead of the share of a stretch beside one. Sessions may share requests,
-    such as forks: these are replayed in each, but paid once, so at most `replayed` dollars were replayed.
+    compactions, so the costs of all requests around these replace that of a stretch beside one. Sessions may share
+    requests, such as forks: these are replayed in each, but paid once, so at most `replayed` dollars were replayed.
     """
-    found = [(session, list(_prevented(session, strategy))) for session in sessions]
-    known = [each for session, prevented in found for each in _dollars(session, prevented, strategy, prices_name)]
+    found = list(sessions)
+    prevented = [
+        (session.figures[0], each, each.later)
+        for session in found
+        for each in session.compactions
+        if strategy == RUN_STRATEGY and session.figures and each.later and each.later.replayed
+    ]
+    around = {each.identity: (figures, later.costs) for figures, each, later in prevented}
+    beside = {each.episode for _, each, _ in prevented}
+    alone = [
+        (each.figures, (each.pruned / each.unpruned * each.paid, each.paid))
+        for session in found
+        for each in changes(session, strategy, prices_name)
+        if each.paid and each.figures.episode not in beside
+    ]
+    known = [*alone, *around.values()]
     share = interval(sums_by_project([each for each, _ in known], [pair for _, pair in known]))
-    was_replayed = min(paid, replayed, sum(cost for _, (_, cost) in known))
-    return Outlook(paid, was_replayed, share, sum(len(prevented) for _, prevented in found))
-
-
-def _prevented(session: SessionFigures, strategy: str) -> Iterator[tuple[int, Later]]:
-    """Yield the requests before each compaction that `autoprune run` prevents, and what became of later ones."""
-    if strategy == RUN_STRATEGY:
-        for each in session.compactions:
-            if each.later and each.later.replayed:
-                yield each.requests, each.later
-
-
-def _dollars(
-    session: SessionFigures, prevented: Sequence[tuple[int, Later]], strategy: str, prices_name: str
-) -> Iterator[tuple[Figures, Pair]]:
-    """Yield the dollars of each episode with a strategy and by the record, then the change by prevented compactions."""
-    beside = {requests for before, later in prevented for requests in (before, later.requests)}
-    figures = None
-    for each in changes(session, strategy, prices_name):
-        if each.paid:
-            figures = each.figures
-            yield figures, (each.paid * (1 if figures.requests in beside else each.pruned / each.unpruned), each.paid)
-    if figures:
-        yield figures, (sum(later.change for _, later in prevented), 0.0)
+    recorded = min(replayed, sum(cost for _, (_, cost) in alone)) + sum(cost for _, (_, cost) in around.values())
+    return Outlook(paid, min(paid, recorded), share, len(around))
