@@ -308,20 +308,21 @@ def outlook(
     """
     found = list(sessions)
     prevented = [
-        (session.figures[0], each, each.later)
+        (session.figures[0], each, each.later.costs)
         for session in found
         for each in session.compactions
         if strategy == RUN_STRATEGY and session.figures and each.later and each.later.replayed
     ]
-    around = {each.identity: (figures, later.costs) for figures, each, later in prevented}
+    around = {each.identity: (figures, each.episode, costs) for figures, each, costs in prevented}
     beside = {each.episode for _, each, _ in prevented}
-    alone = [
-        (each.figures, (each.pruned / each.unpruned * each.paid, each.paid))
-        for session in found
-        for each in changes(session, strategy, prices_name)
-        if each.paid and each.figures.episode not in beside
+    counted = {episode for _, episode, _ in around.values()}
+    known = [each for session in found for each in changes(session, strategy, prices_name) if each.paid]
+    alone = [each for each in known if each.figures.episode not in beside]
+    costs = [
+        *((each.figures, (each.pruned / each.unpruned * (each.paid or 0.0), each.paid or 0.0)) for each in alone),
+        *((figures, pair) for figures, _, pair in around.values()),
     ]
-    known = [*alone, *around.values()]
-    share = interval(sums_by_project([each for each, _ in known], [pair for _, pair in known]))
-    recorded = min(replayed, sum(cost for _, (_, cost) in alone)) + sum(cost for _, (_, cost) in around.values())
+    share = interval(sums_by_project([each for each, _ in costs], [pair for _, pair in costs]))
+    rest = replayed - sum(each.paid or 0.0 for each in known if each.figures.episode in counted)
+    recorded = min(rest, sum(each.paid or 0.0 for each in alone)) + sum(pair[1] for _, _, pair in around.values())
     return Outlook(paid, min(paid, recorded), share, len(around))
