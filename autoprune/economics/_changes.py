@@ -157,14 +157,17 @@ def find_change(before: Previous | None, now: Sent, *, is_cold: bool) -> Change:
 def _find_base(before: Previous, now: Sent) -> Weighed | None:
     """Find the previous messages that the caller continues: the whole history, or the pruned one that was sent.
 
-    If the caller has changed messages, choose the history with the smaller difference in tokens. Return None if this is
-    another conversation.
+    If the caller has changed messages, choose the history with the smaller difference in tokens. The whole history may
+    be longer than the given one, since users go back. Return None if this is another conversation.
     """
 
     def difference(base: Weighed) -> int:
         return abs(tokens_of(now.given[: len(base)]) - tokens_of(base))
 
-    bases = [base for base in (before.whole, before.sent) if len(base) <= len(now.given)]
+    is_whole = _shared_length(before.whole, now.given) > _shared_length(before.sent, now.given)
+    bases = (
+        [before.whole] if is_whole else [each for each in (before.whole, before.sent) if len(each) <= len(now.given)]
+    )
     closest = min(bases, key=lambda base: (_shared_length(base, now.given) < len(base), difference(base)), default=None)
     return None if closest is None or difference(closest) > MOST_CHANGED * tokens_of(closest) else closest
 
@@ -194,10 +197,12 @@ def _tokens_lost_anyway(before: Previous, base: Weighed, now: Sent) -> int:
     same = _shared_length(base, now.given)
     if same == len(base):
         return 0
-    # After messages that were folded or dropped, the same message has a higher index in the history.
-    moved = len(before.whole) - len(base) if same > _shared_length(before.whole, base) else 0
+    # Behind messages that were folded or dropped, the same message has a higher index in the history than in the prompt.
+    edited, moved = _shared_length(before.whole, before.sent), len(before.whole) - len(before.sent)
+    if base is before.whole and same > edited:
+        same = max(edited, same - moved)
     cached = _cached_length(before, now, same)
-    return tokens_of(before.whole[cached + moved if cached else 0 :])
+    return tokens_of(before.whole[cached + (moved if cached > edited else 0) if cached else 0 :])
 
 
 def _shared_length(before: Weighed, now: Weighed) -> int:

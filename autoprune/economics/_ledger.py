@@ -104,7 +104,9 @@ class Ledger:
         self._record_answer(now)
         gained = self._gained
         times = self._times(change.now.tokens)
-        price = times * (self.prices.read if change.is_warm else self.prices.write)
+        # A conversation that an earlier process began is cached without pruning as well, unless its cache has expired.
+        is_warm = change.is_warm or (self._before is None and pause > 0 and not is_cold)
+        price = times * (self.prices.read if is_warm else self.prices.write)
         self._entries = [entry.after_request(price) for entry in self._entries]
         self._charge_fetched(now)
         self._record_change(now, change, price, times * (self.prices.write - self.prices.read), is_cold=is_cold)
