@@ -210,6 +210,41 @@ def test_a_change_before_or_after_dropped_messages_loses_what_the_whole_history_
     assert ledger.total.net == pytest.approx(net + 0.1 * 900 + 1.15 * (lost - behind))
 
 
+def test_a_user_who_goes_back_behind_dropped_messages_continues_the_conversation():
+    ledger = Ledger(PRICES)
+    whole = messages(100, 600, 300, 50, 200, 150, 100)
+    ledger.add(prompt(whole))
+    ledger.add(prompt(whole, [whole[0], *whole[3:]]))
+    net, known = ledger.total.net, whole[:5]
+    for number in range(4):
+        known = [*known, (f"again {number}", 120)]
+        ledger.add(prompt(known, [known[0], *known[3:]]))
+    assert ledger.total.net == pytest.approx(net + 4 * 0.1 * 900)
+
+
+def test_a_changed_newest_message_behind_dropped_ones_loses_only_itself_where_marks_store_prefixes():
+    ledger = Ledger(PRICES)
+    whole = messages(100, 600, 300, 50, 200, 150, 100)
+
+    def request(given: Weighed, *, dropped: bool = True) -> None:
+        sent = [given[0], *given[3:]] if dropped else given
+        ledger.add(prompt(given, sent, marks=((0, len(sent)),)))
+
+    request(whole[:6], dropped=False)
+    request(whole[:6])
+    request(whole)
+    net = ledger.total.net
+    request(changed(whole, 6, 100))
+    assert ledger.total.net == pytest.approx(net + 0.1 * 900)
+
+
+@each_row(("pause", "price"), [(0.0, 1.25), (60.0, 0.1), (301.0, 1.25)])
+def test_what_an_earlier_process_removed_saves_a_read_while_the_cache_lives(pause: float, price: float):
+    ledger, whole = Ledger(PRICES), messages(100, 1_000, 500)
+    ledger.add(prompt(whole, changed(whole, 1, 0)), pauses={3: pause})
+    assert ledger.total.net == pytest.approx(price * 1_000)
+
+
 # Reconciled with bills
 
 

@@ -197,7 +197,7 @@ def _tokens_lost_anyway(before: Previous, base: Weighed, now: Sent) -> int:
     same = _shared_length(base, now.given)
     if same == len(base):
         return 0
-    # Behind messages that were folded or dropped, the same message has a higher index in the history than in the prompt.
+    # Behind messages that were folded or dropped, a message has a higher index in the history than in the prompt.
     edited, moved = _shared_length(before.whole, before.sent), len(before.whole) - len(before.sent)
     if base is before.whole and same > edited:
         same = max(edited, same - moved)

@@ -299,7 +299,7 @@ class Work:
             body=changed,
             conversation=known.name,
             number=0 if pruned.counts_only else self._open_account(opened),
-            note=notes[0] if notes else "",
+            note=notes[-1] if notes else "",  # those of this request are behind those of the settings
             counts_only=pruned.counts_only,
             messages=len(messages),
             target=target,
