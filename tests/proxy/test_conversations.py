@@ -64,6 +64,14 @@ def test_a_token_count_sets_only_the_pause_of_the_next_request():
     assert conversation.note_request(5, 502.0) == 400
 
 
+def test_a_pause_counts_from_the_last_request_to_any_model():
+    """A cut for the cold cache of one model would change what the warm cache of the other holds."""
+    known = Conversations(8)
+    first, second = (known.match("session", messages(3), model) for model in ("a", "b"))
+    assert [first.note_request(2, 0.0), second.note_request(4, 10.0), first.note_request(6, 400.0)] == [0.0, 0.0, 390.0]
+    assert [second.note_request(8, 410.0), second.idle] == [10.0, 400.0]
+
+
 def test_a_calibration_stays_until_it_is_clearly_off():
     conversation = TrackedConversation("a", counted=10_000)
     for tokens, expected in ((14_200, 1.42), (14_800, 1.42), (13_600, 1.42), (18_000, 1.8)):

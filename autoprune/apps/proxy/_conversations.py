@@ -210,10 +210,12 @@ class TrackedConversation:
     def note_request(self, messages: int, at: float, *, counts_only: bool = False) -> float:
         """Record a request with this many messages, and return the seconds since the previous request.
 
-        A repeated request keeps its pause unless the cache went cold since, so that the same results are cleared again.
+        Those are the seconds since a request to any model, since a cut changes what the caches of all models hold. A
+        repeated request keeps its pause unless the cache went cold since, so that the same results are cleared again.
         A request that only counts tokens sets the pause of the request that follows, and does not touch the cache.
         """
-        pause = 0.0 if self.asked_at is None else max(0.0, at - self.asked_at)
+        idle = 0.0 if self.asked_at is None else max(0.0, at - self.asked_at)
+        pause = idle if self.past.seen_at is None else min(idle, max(0.0, at - self.past.seen_at))
         if counts_only:
             if messages > max(self.past.pauses, default=0):
                 self.past.pauses[messages] = pause
@@ -223,7 +225,8 @@ class TrackedConversation:
         self.past.pauses = {before: pause for before, pause in self.past.pauses.items() if before <= messages}
         if known is None or known <= self.cache.life < pause:
             self.past.pauses[messages] = pause
-        self.asked_at, self.idle = at, pause
+        self.asked_at = self.past.seen_at = at
+        self.idle = idle
         self.before, self.answered = self.answered, 0
         return self.past.pauses[messages]
 

@@ -37,7 +37,8 @@ class Past:
     `pauses` are the seconds before its requests, by their number of messages, and `invoices` what was charged for the
     one before. `history` are the settings of its requests, and `cleared` the ids of payloads cleared so far. `arm` is
     that of the holdout; None before it is drawn. `asked_at` is when an earlier proxy, or the client without one, sent
-    the last request, and `calibration` that of an earlier proxy; both are None if nobody knows.
+    the last request, and `calibration` that of an earlier proxy; both are None if nobody knows. `seen_at` is when this
+    proxy got the last request, for any model.
     """
 
     pauses: dict[int, float] = field(default_factory=dict)
@@ -47,6 +48,7 @@ class Past:
     arm: str | None = None
     asked_at: float | None = None
     calibration: float | None = None
+    seen_at: float | None = None
     _asked: int = 0
     _answered: tuple[int, Invoice] | None = None
 
