@@ -210,16 +210,27 @@ def test_a_change_before_or_after_dropped_messages_loses_what_the_whole_history_
     assert ledger.total.net == pytest.approx(net + 0.1 * 900 + 1.15 * (lost - behind))
 
 
-def test_a_user_who_goes_back_behind_dropped_messages_continues_the_conversation():
+@each_row("at", [4, 5, 6])
+def test_a_user_who_goes_back_behind_dropped_messages_continues_the_conversation(at: int):
     ledger = Ledger(PRICES)
-    whole = messages(100, 600, 300, 50, 200, 150, 100)
+    whole = messages(100, 600, 300, 50, 200, 150, 300)
     ledger.add(prompt(whole))
     ledger.add(prompt(whole, [whole[0], *whole[3:]]))
-    net, known = ledger.total.net, whole[:5]
+    net, known = ledger.total.net, whole[:at]
     for number in range(4):
         known = [*known, (f"again {number}", 120)]
         ledger.add(prompt(known, [known[0], *known[3:]]))
     assert ledger.total.net == pytest.approx(net + 4 * 0.1 * 900)
+
+
+def test_a_changed_newest_message_directly_behind_dropped_ones_loses_only_itself():
+    ledger = Ledger(PRICES)
+    whole = messages(100, 600, 300, 50)
+    ledger.add(prompt(whole))
+    ledger.add(prompt(whole, [whole[0], whole[3]]))
+    net, now = ledger.total.net, changed(whole, 3, 50)
+    ledger.add(prompt(now, [now[0], now[3]]))
+    assert ledger.total.net == pytest.approx(net + 0.1 * 900)
 
 
 def test_a_changed_newest_message_behind_dropped_ones_loses_only_itself_where_marks_store_prefixes():

@@ -162,14 +162,16 @@ def _find_base(before: Previous, now: Sent) -> Weighed | None:
     """
 
     def difference(base: Weighed) -> int:
-        return abs(tokens_of(now.given[: len(base)]) - tokens_of(base))
+        return abs(tokens_of(now.given[: len(base)]) - tokens_of(base[: len(now.given)]))
 
     is_whole = _shared_length(before.whole, now.given) > _shared_length(before.sent, now.given)
     bases = (
         [before.whole] if is_whole else [each for each in (before.whole, before.sent) if len(each) <= len(now.given)]
     )
     closest = min(bases, key=lambda base: (_shared_length(base, now.given) < len(base), difference(base)), default=None)
-    return None if closest is None or difference(closest) > MOST_CHANGED * tokens_of(closest) else closest
+    if closest is None or difference(closest) > MOST_CHANGED * tokens_of(closest[: len(now.given)]):
+        return None
+    return closest
 
 
 def _stored(now: Sent, known: Iterable[int] = ()) -> tuple[int, ...]:
@@ -199,9 +201,12 @@ def _tokens_lost_anyway(before: Previous, base: Weighed, now: Sent) -> int:
         return 0
     # Behind messages that were folded or dropped, a message has a higher index in the history than in the prompt.
     edited, moved = _shared_length(before.whole, before.sent), len(before.whole) - len(before.sent)
+    known = same
     if base is before.whole and same > edited:
         same = max(edited, same - moved)
     cached = _cached_length(before, now, same)
+    if base is before.whole and cached == same:
+        return tokens_of(before.whole[known:])
     return tokens_of(before.whole[cached + (moved if cached > edited else 0) if cached else 0 :])
 
 

@@ -118,6 +118,7 @@ def test_a_project_cannot_set_what_sends_opens_writes_or_runs_anything(places: t
         ("prune", "strategy", "x @ mine.py:Mine(at=1)"),
         ("check", "provider", "mine.py:RULES"),
         ("check", "provider", "mine:RULES"),
+        ("prune", "strategy", "chat_summary(\u017fummarizer='openai(model_name=\"gpt-5-mini\")')"),
         ("prune", "strategy", "chat_summary(summarizer='openai(model_name=\"gpt-5-mini\")')"),
     ):
         (folder / "autoprune.toml").write_text(f"[{table}]\n{name} = {json.dumps(value)}")

@@ -11,6 +11,7 @@ runs code, writes files, opens the proxy to other machines, or says where reques
 
 import os
 import tomllib
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -140,7 +141,9 @@ def _check_keys(
         values = value if isinstance(value, list) and place else [value]
         if not all(isinstance(each, str | int | float) for each in values):
             raise SettingsError(f"{file.path}: {name}{place} is {value!r}: give a text, a number, true or false")
-        is_risky = any(risk in str(each) for each in values for risk in RISKS.get(name, ()))
+        # Python reads letters of other alphabets as their plain forms.
+        texts = [unicodedata.normalize("NFKC", str(each)) for each in values]
+        is_risky = any(risk in text for text in texts for risk in RISKS.get(name, ()))
         if file.is_project and (is_risky or name not in {*SETTINGS, *HARMLESS}):
             what = f"a {name} from a Python file or with a summarizer" if is_risky else f"{name}{place}"
             raise SettingsError(
