@@ -9,6 +9,7 @@ import pytest
 from autoprune.apps.clients.compactions import CompactionRule
 from autoprune.apps.proxy import Settings
 from autoprune.apps.proxy._pruning import COMPACTING, Job, Outcome, Work
+from autoprune.apps.proxy._traffic import ClientSession
 
 MODEL = "claude-sonnet-4-5"  # a window of 200,000
 CLAUDE = {"user-agent": "claude-cli/2.1.332 (external, sdk-cli)"}
@@ -104,6 +105,38 @@ def test_a_compaction_goes_through_whole_if_it_fits():
         work.account(cleared.number)
         asked = send(work, ask_to_compact(messages), str(size), at=5.0)
         assert (asked.body is None, asked.note == COMPACTING) == (fits, fits)
+
+
+def test_the_ledger_has_the_cost_of_a_compaction_that_goes_through_whole():
+    """What is behind the first cut is written to the cache again, and a cold cache costs nothing more."""
+    for pause, is_cold in ((5.0, False), (9_000.0, True)):
+        work = Work(Settings(safe_zone=20_000, strategy="low_water"))
+        session = ClientSession("s", "claude-cli/2", "/v1/messages", 0.0)
+        messages = conversation(25, 2_000)
+        nets = []
+        for given, at in ((messages, 0.0), (ask_to_compact(messages), pause)):
+            account = work.account((done := send(work, given, at=at)).number)
+            assert account
+            session.enter_request(account, done, at)
+            nets.append(session.ledger.total.net)
+        prices, behind = account.prices, sum(tokens for _, tokens in account.sent.given[2 : len(messages)])
+        expected = 0.0 if is_cold else (prices.write - prices.read) * behind
+        assert nets[0] - nets[1] == pytest.approx(expected)
+        assert (session.largest, session.seen) == (session.points[0].after, session.points[0].before)
+        assert session.points[1].note == COMPACTING
+
+
+def test_a_cut_before_a_compaction_does_not_make_the_cache_look_cold():
+    work, messages = Work(Settings(safe_zone=20_000, strategy="low_water")), conversation(25, 2_000)
+    for number in range(3):
+        for given, read in ((messages, 0), (ask_to_compact(messages), 100)):
+            done = send(work, given, f"{number}", at=5.0 * bool(read))
+            account = work.account(done.number)
+            assert account
+            work.learn(done.conversation, {"input_tokens": account.sent.tokens, "cache_read_input_tokens": read})
+    account = work.account(send(work, conversation(1), "new").number)
+    assert account
+    assert account.prices.life == 300.0
 
 
 def test_a_compaction_by_the_provider_keeps_the_earlier_cuts_if_the_whole_does_not_fit():

@@ -122,7 +122,7 @@ class Account:
     `prices` are the prices for the life of the conversation's cache. `life_from` is the source of that life, such as
     "as reported in answers"; it is "" if the life is the usual one for the model. `compact_at` is the prompt at which
     the client compacts by itself, in the provider's tokens; None if it does not, or is not known. `arm` is the arm of a
-    holdout, "pruned" or "unpruned"; "" without a holdout.
+    holdout, "pruned" or "unpruned"; "" without a holdout. `is_compaction` is true for the client's own compaction.
     """
 
     model: str | None
@@ -138,6 +138,7 @@ class Account:
     life_from: str = ""
     compact_at: int | None = None
     arm: str = ""
+    is_compaction: bool = False
 
     @property
     def is_cold(self) -> bool:
@@ -156,6 +157,7 @@ class Open:
     life: float
     life_from: str
     compact_at: int | None
+    is_compaction: bool
 
 
 class Payloads:
@@ -262,7 +264,6 @@ class Work:
         if len(messages) > MOST_MESSAGES:
             return Outcome(note=f"the conversation has more than {MOST_MESSAGES:,} messages: it was sent unpruned")
         known = self._conversations.match(job.session, messages, found.model)
-        is_whole = known.past.arm == UNPRUNED
         cache = self._update_cache(known, found, body, job.upstream)
         pause = known.note_request(len(messages), job.at, counts_only=found.counts_only)
         betas = requested_betas(job.headers, found.inside(body))
@@ -279,21 +280,23 @@ class Work:
             history=known.past.history,
         )
         trigger: list[Any] = []
-        if is_compaction_request(job.client, body):
+        whole_because = HELD_OUT if known.past.arm == UNPRUNED else ""
+        if is_compaction := is_compaction_request(job.client, body):
             self._learn_point((client_of(job.client), target), known.before, self._rule(job.client))
             if fits(prune(body=body, strategy=NoEdits()), options.get("window")):
-                return Outcome(note=COMPACTING)
+                whole_because = COMPACTING
             body, trigger = without_trigger(body)  # a pruner leaves a conversation with a trigger unchanged
         keeps_messages = job.path == COMPRESS and body.get("fold") is False
         strategy = self._unfolding if keeps_messages else self._strategy
-        pruned = prune(body=body, strategy=NoEdits() if is_whole else strategy)
+        pruned = prune(body=body, strategy=NoEdits() if whole_because else strategy)
         known.past.history = pruned.history
         if pruned.result is None:
             return Outcome(note=pruned.note)
-        notes = (HELD_OUT,) if is_whole else pruned.result.report.fallbacks
-        changed = None if pruned.body is body or is_whole else to_json(with_items(pruned.body, trigger))
+        notes = (whole_because,) if whole_because else pruned.result.report.fallbacks
+        changed = None if pruned.body is body or whole_because else to_json(with_items(pruned.body, trigger))
         point = options.get("compact_at")
-        opened = Open(pruned.result, known, found.model, pause, cache.life, cache.unusual_source, point)
+        life = cache.life, cache.unusual_source
+        opened = Open(pruned.result, known, found.model, pause, *life, point, is_compaction)
         return Outcome(
             headers=pruned.headers,
             body=changed,
@@ -355,7 +358,7 @@ class Work:
         known, report, sent = prune.conversation, prune.result.report, prune.result.sent
         cleared = tuple(self._newly_cleared(prune.result, known))
         listed = prices(None, prune.model, prune.life)
-        known.counted, known.is_edited = sent.tokens, bool(cleared)
+        known.counted, known.is_edited = sent.tokens, bool(cleared) or prune.is_compaction
         self._conversations.keep(known)
         return Account(
             model=prune.model,
@@ -371,6 +374,7 @@ class Work:
             life_from=prune.life_from,
             compact_at=prune.compact_at,
             arm=known.past.arm or "",
+            is_compaction=prune.is_compaction,
         )
 
     def _newly_cleared(self, result: Result[Any], known: TrackedConversation) -> Iterator[DisplayedResult]:

@@ -158,7 +158,8 @@ class ClientSession:
         self.requests += 1
         self.safe_zone, self.life_from, self.arm = account.safe_zone, account.life_from, account.arm
         self.compact_at = account.compact_at
-        self.seen, self.largest = max(self.seen, account.before), max(self.largest, account.after)
+        if not account.is_compaction:
+            self.seen, self.largest = max(self.seen, account.before), max(self.largest, account.after)
         is_new_cold = account.is_cold and not self._is_retry(account, at)
         self._add_to_ledger(account)
         point = Point(
