@@ -126,6 +126,16 @@ def test_the_ledger_has_the_cost_of_a_compaction_that_goes_through_whole():
         assert session.points[1].note == COMPACTING
 
 
+def test_a_summarizer_with_a_prompt_of_its_own_costs_the_same_with_and_without_cuts():
+    """Nothing is read from the cache either way, so the ledger has no row for it."""
+    work, messages = Work(Settings(safe_zone=20_000, strategy="low_water")), conversation(25, 2_000)
+    assert work.account(send(work, messages).number)
+    own = "You are a helpful AI assistant tasked with summarizing conversations."
+    body = {"model": MODEL, "max_tokens": 1, "system": own, "messages": messages}
+    asked = work.prune(Job("/v1/messages", {}, json.dumps(body).encode(), "s", 5.0, upstream="a", client=CLAUDE))
+    assert (asked.body, asked.note, asked.number) == (None, COMPACTING, 0)
+
+
 def test_a_cut_before_a_compaction_does_not_make_the_cache_look_cold():
     work, messages = Work(Settings(safe_zone=20_000, strategy="low_water")), conversation(25, 2_000)
     for number in range(3):

@@ -279,18 +279,30 @@ def is_compaction_request(headers: Mapping[str, str], body: Mapping[str, Any]) -
     """Whether a request asks for a summary that replaces the conversation, whatever the reason."""
     if _header(headers, COPILOT_MARK[0]) == COPILOT_MARK[1] or _asks_as_codex(headers):
         return True
-    inner = body.get("request")
-    body = inner if isinstance(inner, Mapping) else body  # Gemini CLI with a Google login
-    messages: list[Any] = next(
-        (body[name] for name in ("messages", "input", "contents") if isinstance(body.get(name), list)), []
-    )
-    last = messages[-1] if messages else None
+    last = next(reversed(_messages(body)), None)
     if get_in(last, "type") == TRIGGER:
         return True
-    first = messages[0] if messages and get_in(messages[0], "role") in ("system", "developer") else None
-    system = (body.get("system"), body.get("instructions"), body.get("systemInstruction"), first)
     words = _texts(last) if get_in(last, "role") == "user" else ()
-    return any(map(ASKED.match, words)) or any(map(SUMMARIZER.match, _texts(list(system))))
+    return any(map(ASKED.match, words)) or has_summarizer_prompt(body)
+
+
+def has_summarizer_prompt(body: Mapping[str, Any]) -> bool:
+    """Whether the system prompt is one for compactions, so that nothing of the conversation is read from the cache."""
+    body, first = _unwrapped(body), next(iter(_messages(body)), None)
+    begins = first if get_in(first, "role") in ("system", "developer") else None
+    system = [body.get("system"), body.get("instructions"), body.get("systemInstruction"), begins]
+    return any(map(SUMMARIZER.match, _texts(system)))
+
+
+def _messages(body: Mapping[str, Any]) -> list[Any]:
+    body = _unwrapped(body)
+    return next((body[name] for name in ("messages", "input", "contents") if isinstance(body.get(name), list)), [])
+
+
+def _unwrapped(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The request in a body of Gemini CLI with a Google login; any other body itself."""
+    inner = body.get("request")
+    return inner if isinstance(inner, Mapping) else body
 
 
 def _asks_as_codex(headers: Mapping[str, str]) -> bool:

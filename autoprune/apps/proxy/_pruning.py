@@ -17,7 +17,12 @@ from functools import partial
 from itertools import count
 from typing import Any
 
-from autoprune.apps.clients.compactions import CompactionRule, is_compaction_request, rule_for_headers
+from autoprune.apps.clients.compactions import (
+    CompactionRule,
+    has_summarizer_prompt,
+    is_compaction_request,
+    rule_for_headers,
+)
 from autoprune.apps.proxy._configuration import Settings
 from autoprune.apps.proxy._conversations import UNPRUNED, Cache, Conversations, TrackedConversation
 from autoprune.apps.proxy._resuming import PastFiles
@@ -284,18 +289,18 @@ class Work:
         if is_compaction := is_compaction_request(job.client, body):
             self._learn_point((client_of(job.client), target), known.before, self._rule(job.client))
             if fits(prune(body=body, strategy=NoEdits()), options.get("window")):
+                if has_summarizer_prompt(body):  # pruned or not, its whole prompt is written: nothing to account for
+                    return Outcome(note=COMPACTING)
                 whole_because = COMPACTING
             body, trigger = without_trigger(body)  # a pruner leaves a conversation with a trigger unchanged
-        keeps_messages = job.path == COMPRESS and body.get("fold") is False
-        strategy = self._unfolding if keeps_messages else self._strategy
+        strategy = self._unfolding if job.path == COMPRESS and body.get("fold") is False else self._strategy
         pruned = prune(body=body, strategy=NoEdits() if whole_because else strategy)
         known.past.history = pruned.history
         if pruned.result is None:
             return Outcome(note=pruned.note)
         notes = (whole_because,) if whole_because else pruned.result.report.fallbacks
         changed = None if pruned.body is body or whole_because else to_json(with_items(pruned.body, trigger))
-        point = options.get("compact_at")
-        life = cache.life, cache.unusual_source
+        point, life = options.get("compact_at"), (cache.life, cache.unusual_source)
         opened = Open(pruned.result, known, found.model, pause, *life, point, is_compaction)
         return Outcome(
             headers=pruned.headers,
