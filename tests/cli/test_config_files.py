@@ -7,14 +7,9 @@ from pathlib import Path
 import pytest
 from command_line import OPENAI, run_text
 from tables import each_row
-from typer.main import get_command
 
-from autoprune.apps.cli.command_table import app
-from autoprune.apps.cli.config_files import HARMLESS, find_defaults, option_keys, read_files
+from autoprune.apps.cli.config_files import find_defaults, read_files
 from autoprune.errors import SettingsError
-from autoprune.settings import SETTINGS
-
-OPTIONS = option_keys(get_command(app))
 
 
 @pytest.fixture
@@ -33,7 +28,7 @@ def found(
 ) -> dict[str, tuple[object, str]]:
     folder, user = places
     having = {"XDG_CONFIG_HOME": str(user.parent), **(environ or {})}
-    known = find_defaults(read_files(folder, having), command, OPTIONS, having)
+    known = find_defaults(read_files(folder, having), command, having)
     return {name: (given.value, Path(given.where).name) for name, given in known.items()}
 
 
@@ -51,19 +46,9 @@ def test_the_projects_file_comes_before_the_users_and_a_variable_before_both(pla
     assert set_by_variable == {"safe_zone": "20k", "group_size": 6}
 
 
-def test_a_table_comes_before_the_top_of_its_file(places: tuple[Path, Path]):
-    folder, _ = places
-    (folder / "autoprune.toml").write_text(
-        'safe-zone = "20k"\n[run]\nsafe-zone = 0.5\n[replay]\nprices = ["anthropic"]'
-    )
-    assert values(places, "run") == {"safe_zone": 0.5}
-    assert values(places, "proxy") == {"safe_zone": "20k"}
-    assert values(places, "replay") == {"prices": ["anthropic"]}
-
-
 def test_run_and_the_proxy_take_the_model_from_each_request(places: tuple[Path, Path]):
     folder, _ = places
-    (folder / "autoprune.toml").write_text('model = "gpt-5"\ncache_ttl = "1h"')
+    (folder / "autoprune.toml").write_text('model = "gpt-5"\ncache-ttl = "1h"')
     assert values(places, "run") == values(places, "proxy") == {"cache_ttl": "1h"}
 
 
@@ -80,9 +65,8 @@ def test_the_nearest_file_counts_up_to_the_root_of_the_repository(places: tuple[
 
 WRONG = {
     "a setting": ('safe_zon = "50k"', "has no key 'safe_zon' (did you mean safe_zone?)"),
-    "a table": ("[prox]\nport = 1", "has no table 'prox' (did you mean proxy?)"),
-    "an option": ("[proxy]\nprt = 1", "has no key 'prt' in [proxy] (did you mean port?)"),
-    "an option at the top": ("style = 'both'", "has no key 'style': it is an option, for the table [replay]"),
+    "a table": ("[proxy]\nport = 1", "has no key 'proxy'"),
+    "an option": ("port = 1", "has no key 'port'"),
     "a list": ("model = [1]", "model is [1]: give a text, a number, true or false"),
     "a date": ("model = 2026-01-01", "model is datetime.date(2026, 1, 1): give a text, a number, true or false"),
     "toml": (
@@ -102,33 +86,22 @@ def test_a_wrong_file_is_an_error_that_names_the_file(places: tuple[Path, Path],
     assert said in str(caught.value)
 
 
-def test_a_project_cannot_set_what_sends_opens_writes_or_runs_anything(places: tuple[Path, Path]):
+def test_a_projects_strategy_runs_no_file_and_asks_no_model(places: tuple[Path, Path]):
     folder, user = places
-    keys = {name for names in OPTIONS.values() for name in names}
-    allowed = {name for name in keys if name in {*SETTINGS, *HARMLESS}}
-    assert allowed == {*HARMLESS, *SETTINGS} - {"group_size", "cache_ttl", "compact_at"}
-    for command, names in OPTIONS.items():
-        for name in set(names) - allowed:
-            (folder / "autoprune.toml").write_text(f'[{command}]\n{name} = "x"')
-            with pytest.raises(SettingsError, match="a project's file cannot set"):
-                found(places, "prune")
-    for table, name, value in (
-        ("replay", "strategy", "mine.py:Mine @ 60k"),
-        ("replay", "strategy", "mine.py:Mine@60k"),
-        ("prune", "strategy", "x @ mine.py:Mine(at=1)"),
-        ("check", "provider", "mine.py:RULES"),
-        ("check", "provider", "mine:RULES"),
-        ("prune", "strategy", "chat_summary(\u017fummarizer='openai(model_name=\"gpt-5-mini\")')"),
-        ("prune", "strategy", "chat_summary(summarizer='openai(model_name=\"gpt-5-mini\")')"),
+    for value in (
+        "mine.py:Mine",
+        "x @ mine.py:Mine(at=1)",
+        "chat_summary(\u017fummarizer='openai(model_name=\"gpt-5-mini\")')",
+        "chat_summary(summarizer='openai(model_name=\"gpt-5-mini\")')",
     ):
-        (folder / "autoprune.toml").write_text(f"[{table}]\n{name} = {json.dumps(value)}")
-        with pytest.raises(SettingsError, match=f"cannot set a {name} from a Python file"):
+        (folder / "autoprune.toml").write_text(f"strategy = {json.dumps(value)}")
+        with pytest.raises(SettingsError, match="cannot set a strategy from a Python file"):
             found(places, "prune")
     (folder / "autoprune.toml").write_text("strategy = \"cache_aware(protect={'paths': ['*.py']})\"")
     assert values(places, "prune") == {"strategy": "cache_aware(protect={'paths': ['*.py']})"}
     (folder / "autoprune.toml").unlink()
-    (user / "autoprune.toml").write_text('strategy = "mine.py:Mine"\n[proxy]\nupstream = "https://gateway.example"')
-    assert values(places, "proxy") == {"strategy": "mine.py:Mine", "upstream": "https://gateway.example"}
+    (user / "autoprune.toml").write_text('strategy = "mine.py:Mine"')
+    assert values(places, "proxy") == {"strategy": "mine.py:Mine"}
 
 
 def test_a_link_to_a_device_is_no_file(places: tuple[Path, Path]):
@@ -150,7 +123,7 @@ def test_control_characters_in_a_file_are_not_printed(places: tuple[Path, Path])
 def test_options_come_before_files_and_the_list_of_settings_names_the_file(places: tuple[Path, Path]):
     folder, user = places
     environ = {"XDG_CONFIG_HOME": str(user.parent)}
-    (folder / "autoprune.toml").write_text('safe_zone = "20k"\ngroup_size = 6\n[prune]\nstrategy = "low_water"')
+    (folder / "autoprune.toml").write_text('safe_zone = "20k"\ngroup_size = 6\nstrategy = "low_water"')
     listed = json.loads(run_text("settings", "--json", folder=folder, environ=environ).stdout)
     known = {each["name"]: (each["value"], each["source"], Path(each["where"]).name) for each in listed}
     assert known["safe_zone"] == (20_480, "file", "autoprune.toml")
@@ -164,7 +137,7 @@ def test_options_come_before_files_and_the_list_of_settings_names_the_file(place
 @each_row(
     ("command", "text", "said"),
     [
-        ("proxy", '[proxy]\nport = "many"', "port is 'many': "),
+        (f"prune {OPENAI}", 'overhead_tokens = "many"', "overhead_tokens is 'many': "),
         ("proxy", 'safe_zone = "much"', "the safe zone is 'much': write it as 51200"),
         ("proxy", 'cache_ttl = "9 lives"', "cache_ttl is '9 lives'"),
         ("settings", 'strategy = "lowwater"', "there is no strategy 'lowwater' (did you mean low_water?)"),
@@ -175,6 +148,6 @@ def test_a_value_that_cannot_be_used_is_an_error_that_names_the_file(
 ):
     folder, user = places
     (folder / "autoprune.toml").write_text(text)
-    done = run_text(command, folder=folder, environ={"XDG_CONFIG_HOME": str(user.parent)})
+    done = run_text(*command.split(), folder=folder, environ={"XDG_CONFIG_HOME": str(user.parent)})
     assert done.returncode == 2
     assert done.stderr.startswith(f"autoprune: {folder / 'autoprune.toml'}: {said}")

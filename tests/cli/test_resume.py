@@ -272,13 +272,10 @@ def test_a_folder_that_is_gone_or_cannot_be_typed_is_told_before_anything_is_wri
     assert (done.exit_code, copies(tmp_path), (tmp_path / ".local").exists()) == (3, [], False)
 
 
-def test_what_is_kept_for_recall_follows_the_users_setting_for_run(
+def test_nothing_is_kept_for_recall_if_the_variable_says_so(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
-    config = tmp_path / ".config" / "autoprune" / "autoprune.toml"
-    config.parent.mkdir(parents=True)
-    config.write_text("[run]\nno_archive = true\n", encoding="utf-8")
+    monkeypatch.setenv("AUTOPRUNE_NO_ARCHIVE", "1")
     assert resume("claude", "--print").exit_code == 0
     assert not (tmp_path / ".local").exists()
 

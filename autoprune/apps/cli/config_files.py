@@ -2,17 +2,14 @@
 
     option > AUTOPRUNE_* variable > the project's file > the user's file > default
 
-Keys at the top of a file are settings, used by `prune`, `run`, `proxy` and `settings`. A table such as `[replay]` holds
-options of that command and takes precedence over the top of the same file.
-
-A project's file arrives with a clone, and nobody may have read it. So it can set figures and names, but nothing that
-runs code, writes files, opens the proxy to other machines, or says where requests and keys go.
+The keys are settings, used by `prune`, `run`, `proxy` and `settings`. A project's file arrives with a clone, and nobody
+may have read it, so its strategy must not run a file or send the conversation to a model.
 """
 
 import os
 import tomllib
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,17 +20,8 @@ from autoprune.settings import SETTINGS, VARIABLES, PruneArgs, override, variabl
 NAME, PYPROJECT = "autoprune.toml", "pyproject.toml"
 # The proxy takes all other settings from each request.
 OF_REQUESTS = ("safe_zone", "strategy", "cache_ttl", "thinking_policy")
-COMMAND_SETTINGS: Mapping[str, Sequence[str]] = {
-    "prune": SETTINGS,
-    "settings": SETTINGS,
-    "run": OF_REQUESTS,
-    "proxy": OF_REQUESTS,
-}
-# The options that a project's file may set, besides settings.
-HARMLESS = frozenset(("cache_life", "floor", "port", "prices", "style"))
-# What a value holds that runs a Python file, or sends the conversation to a model.
-RISKS = {"strategy": (".py:", "summarizer"), "provider": (":",)}
-RENAMED = {"overhead": "overhead_tokens"}  # options whose setting has another name
+COMMAND_SETTINGS = {"prune": SETTINGS, "settings": SETTINGS, "run": OF_REQUESTS, "proxy": OF_REQUESTS}
+RISKS = (".py:", "summarizer")  # in the name of a strategy: a Python file, or a model that gets the conversation
 
 
 @dataclass(frozen=True)
@@ -100,102 +88,45 @@ def _read_toml(path: Path, needed: str = "") -> dict[str, Any] | None:
 # What the files give a command
 
 
-def find_defaults(
-    files: Iterable[ConfigFile], command: str, options: Mapping[str, Sequence[str]], environ: Mapping[str, str]
-) -> dict[str, Given]:
-    """The values that files give a command by key, without settings for which there is a variable.
+def find_defaults(files: Iterable[ConfigFile], command: str, environ: Mapping[str, str]) -> dict[str, Given]:
+    """The settings that files give a command, without those for which there is a variable.
 
-    `options` are the keys of the options of all commands. Raises SettingsError for a key that does not exist, or that a
-    project's file may not have. Values are checked by the command that uses them.
+    Raises SettingsError for a key that does not exist, or a value that a project's file may not have. Values are
+    checked by the command that uses them.
     """
     found: dict[str, Given] = {}
-    own = COMMAND_SETTINGS.get(command, ())
     for file in files:
-        tables = {key: value for key, value in file.content.items() if isinstance(value, dict)}
-        top = _renamed({key: value for key, value in file.content.items() if key not in tables})
-        _check_keys(file, top, SETTINGS, "", options)
-        for table, content in tables.items():
-            if table not in options:
-                raise SettingsError(f"{file.path} has no table {table!r}{did_you_mean(table, options)}")
-            known = {*options[table], *COMMAND_SETTINGS.get(table, ())}
-            _check_keys(file, _renamed(content), known, f" in [{table}]")
-        chosen = {key: value for key, value in top.items() if key in own} | _renamed(tables.get(command, {}))
-        found |= {key: Given(value, str(file.path)) for key, value in chosen.items()}
+        content = {key.replace("-", "_"): value for key, value in file.content.items()}
+        for name, value in content.items():
+            _check(file, name, value)
+        found |= {name: Given(value, str(file.path)) for name, value in content.items()}
+    own = COMMAND_SETTINGS.get(command, ())
     set_already = {name for name in own if VARIABLES[name] in variables(environ)}
-    return {key: given for key, given in found.items() if key not in set_already}
+    return {name: given for name, given in found.items() if name in own and name not in set_already}
 
 
-def _check_keys(
-    file: ConfigFile,
-    content: Mapping[str, Any],
-    known: Iterable[str],
-    place: str,
-    elsewhere: Mapping[str, Sequence[str]] | None = None,
-) -> None:
-    """Raise SettingsError for a key that is not `known` or not allowed, or a value that is no text, number or flag."""
-    for name, value in content.items():
-        if name not in known:
-            tables = " or ".join(f"[{table}]" for table, names in (elsewhere or {}).items() if name in names)
-            near = f": it is an option, for the table {tables}" if tables else did_you_mean(name, known)
-            raise SettingsError(f"{file.path} has no key {name!r}{place}{near}")
-        values = value if isinstance(value, list) and place else [value]
-        if not all(isinstance(each, str | int | float) for each in values):
-            raise SettingsError(f"{file.path}: {name}{place} is {value!r}: give a text, a number, true or false")
-        # Python reads letters of other alphabets as their plain forms.
-        texts = [unicodedata.normalize("NFKC", str(each)) for each in values]
-        is_risky = any(risk in text for text in texts for risk in RISKS.get(name, ()))
-        if file.is_project and (is_risky or name not in {*SETTINGS, *HARMLESS}):
-            what = f"a {name} from a Python file or with a summarizer" if is_risky else f"{name}{place}"
-            raise SettingsError(
-                f"{file.path}: a project's file cannot set {what}, since it arrives with a clone: use the option, or "
-                f"~/.config/autoprune/{NAME}"
-            )
+def _check(file: ConfigFile, name: str, value: object) -> None:
+    """Raise SettingsError for an unknown key, or for a value that is no text, number or flag, or is not allowed."""
+    if name not in SETTINGS:
+        raise SettingsError(f"{file.path} has no key {name!r}{did_you_mean(name, SETTINGS)}")
+    if not isinstance(value, str | int | float):
+        raise SettingsError(f"{file.path}: {name} is {value!r}: give a text, a number, true or false")
+    # Python reads letters of other alphabets as their plain forms.
+    text = unicodedata.normalize("NFKC", str(value))
+    if file.is_project and name == "strategy" and any(risk in text for risk in RISKS):
+        raise SettingsError(
+            f"{file.path}: a project's file cannot set a strategy from a Python file or with a summarizer, since it "
+            f"arrives with a clone: use the option, or ~/.config/autoprune/{NAME}"
+        )
 
 
-def _renamed(content: Mapping[str, Any]) -> dict[str, Any]:
-    """The content with the names of settings, in which words are joined by underscores."""
-    names = {key: key.replace("-", "_") for key in content}
-    return {RENAMED.get(name, name): content[key] for key, name in names.items()}
-
-
-# As defaults of click's options
-
-
-def option_key(parameter: Any) -> str:
-    """The key of an option in a file: its long name, with underscores; "" for an argument."""
-    if parameter.param_type_name != "option":
-        return ""
-    name = next((each for each in parameter.opts if each.startswith("--")), "")
-    key = name.removeprefix("--").replace("-", "_")
-    return RENAMED.get(key, key)
-
-
-def option_keys(group: Any) -> dict[str, list[str]]:
-    """The keys of the options of each command in a group."""
-    return {
-        name: [key for each in command.params if (key := option_key(each)) and key not in ("help", "version")]
-        for name, command in group.commands.items()
-    }
-
-
-def load_defaults(context: Any, command: str | None = None) -> dict[str, Given]:
-    """The values that files give the command of a click context, or another command. Raises SettingsError."""
+def load_defaults(command: str) -> dict[str, Given]:
+    """The settings that files give a command. Raises SettingsError."""
     try:
         folder = Path.cwd()
     except FileNotFoundError:  # deleted
         folder = None
-    files = read_files(folder, os.environ)
-    if not files:
-        return {}
-    return find_defaults(files, command or context.command.name, option_keys(context.parent.command), os.environ)
-
-
-def default_map(context: Any, found: Mapping[str, Given]) -> dict[str, Any]:
-    """The values in `found` for click's parameters, by name."""
-    known = {each: found[key].value for each in context.command.params if (key := option_key(each)) in found}
-    return {
-        each.name: [value] if each.multiple and not isinstance(value, list) else value for each, value in known.items()
-    }
+    return find_defaults(read_files(folder, os.environ), command, os.environ)
 
 
 def name_file(message: str, found: Mapping[str, Given]) -> str:
@@ -206,9 +137,8 @@ def name_file(message: str, found: Mapping[str, Given]) -> str:
 
 def without_options(context: Any) -> dict[str, Any]:
     """The settings from files for which the command has no option, by name."""
-    options = {option_key(each) for each in context.command.params}
     found: Mapping[str, Given] = context.obj or {}
-    return {key: given.value for key, given in found.items() if key not in options}
+    return {name: given.value for name, given in found.items() if name not in context.params}
 
 
 def prune_args(**given: Any) -> PruneArgs:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from textwrap import fill
 
-import typer
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -20,7 +19,6 @@ from autoprune.pruners.conversation import ConversationPruner
 from autoprune.pruners.naming import choose_strategy, strategy_text
 from autoprune.pruners.report.drawing import printable, table_of
 from autoprune.settings import (
-    SETTINGS,
     VARIABLES,
     PruneArgs,
     Setting,
@@ -79,12 +77,12 @@ def list_strategies(as_json: options.AsJson = False) -> None:
         show(Text(f"\nFrom installed packages: {', '.join(plugins)}"))
 
 
-def list_settings(context: typer.Context, as_json: options.AsJson = False) -> None:
+def list_settings(as_json: options.AsJson = False) -> None:
     """List the settings in effect for `prune`, `run` and `proxy`.
 
     Each with its source: an AUTOPRUNE_* variable, a file, or the default.
     """
-    held = {name: given for name, given in load_defaults(context, "prune").items() if name in SETTINGS}
+    held = load_defaults("prune")
     known = {name: given.value for name, given in held.items()}
     args, call = prune_args(**{**known, "strategy": None}), {"strategy": known.get("strategy")}
     found = [
@@ -93,7 +91,7 @@ def list_settings(context: typer.Context, as_json: options.AsJson = False) -> No
     ]
     choose_strategy(known.get("strategy"), {})
     AgenticConversationPruner(args).plan([])  # raises the error that a prune would raise
-    live = {command: _live_settings(load_defaults(context, command)) for command in LIVE}
+    live = {command: _live_settings(load_defaults(command)) for command in LIVE}
     if as_json:
         columns = {name: {command: values[name] for command, values in live.items()} for name in OF_REQUESTS}
         show_json([asdict(each) | columns.get(each.name, {}) for each in found])
@@ -109,7 +107,7 @@ def list_settings(context: typer.Context, as_json: options.AsJson = False) -> No
 def _live_settings(held: Mapping[str, Given]) -> dict[str, str]:
     """The settings that `run` or `proxy` uses, as text: those that are not given come from each request."""
     given = {name: text for name in OF_REQUESTS if (text := variables(None).get(VARIABLES[name]))}
-    from_files = {name: str(each.value) for name, each in held.items() if name in OF_REQUESTS}
+    from_files = {name: str(each.value) for name, each in held.items()}
     return {**UNSET_LIVE, **from_files, **given}
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from autoprune.apps.cli.config_files import default_map, load_defaults, name_file, option_key
+from autoprune.apps.cli.config_files import load_defaults, name_file
 from autoprune.errors import SettingsError
 from autoprune.summarizers.selection import SUMMARIZERS
 
@@ -16,22 +16,23 @@ PYTHON_TYPE = re.compile(r" <(str|list\[str\])>")
 class Command(TyperCommand):
     """A command with defaults from files. Refuses empty option values, such as `--archive "$KEPT"` if KEPT is not set.
 
-    The values from files are the context's `obj`, by key.
+    The values from files are the context's `obj`, by the name of the setting and of the option's parameter.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the command line. Raises SettingsError if the value of an option is empty, or a file is wrong."""
         if ctx.resilient_parsing:  # a shell asks for completions
             return super().parse_args(ctx, args)
-        ctx.obj = load_defaults(ctx)
-        ctx.default_map = default_map(ctx, ctx.obj)
+        ctx.obj = load_defaults(self.name or "")
+        ctx.default_map = {name: given.value for name, given in ctx.obj.items()}
         try:
             rest = super().parse_args(ctx, args)
         except typer.BadParameter as error:
-            given = ctx.obj.get(key := option_key(error.param)) if error.param else None
-            source = ctx.get_parameter_source(error.param.name) if error.param and error.param.name else None
-            if given and source and source.name == "DEFAULT_MAP":
-                raise SettingsError(f"{given.where}: {key} is {given.value!r}: {error.message}") from error
+            name = (error.param and error.param.name) or ""
+            source = ctx.get_parameter_source(name)
+            if source and source.name == "DEFAULT_MAP":
+                given = ctx.obj[name]
+                raise SettingsError(f"{given.where}: {name} is {given.value!r}: {error.message}") from error
             raise
         for each in self.params:
             value = ctx.params.get(each.name)
@@ -110,7 +111,12 @@ Window = Annotated[
 ]
 Overhead = Annotated[
     int | None,
-    typer.Option(metavar="TOKENS", min=0, help="Tokens sent in addition to the messages: system prompt, tool schemas."),
+    typer.Option(
+        "--overhead",
+        metavar="TOKENS",
+        min=0,
+        help="Tokens sent in addition to the messages: system prompt, tool schemas.",
+    ),
 ]
 Format = Annotated[
     str | None,
@@ -137,6 +143,15 @@ Reader = Annotated[
     ),
 ]
 SkipBroken = Annotated[bool, typer.Option("--skip-broken", help="Skip lines of a JSONL file that cannot be read.")]
+NoArchive = Annotated[
+    bool,
+    typer.Option(
+        "--no-archive",
+        envvar="AUTOPRUNE_NO_ARCHIVE",
+        show_envvar=False,
+        help="Keep no cleared results on disk; placeholders have no ids then. Default: AUTOPRUNE_NO_ARCHIVE.",
+    ),
+]
 Archive = Annotated[
     str | None,
     typer.Option(

@@ -52,8 +52,8 @@ def prune_session(
     model: options.Model = None,
     provider: options.Provider = None,
     window: options.Window = None,
-    overhead: options.Overhead = None,
-    written_in: options.Format = None,
+    overhead_tokens: options.Overhead = None,
+    format: options.Format = None,
     thinking_policy: options.Thinking = None,
     archive: options.Archive = None,
     conversation: options.ConversationNumber = 1,
@@ -81,8 +81,8 @@ def prune_session(
         model=model,
         provider=provider,
         window=window,
-        overhead_tokens=overhead,
-        format=written_in,
+        overhead_tokens=overhead_tokens,
+        format=format,
         thinking_policy=thinking_policy,
     )
     pruner = pruner_for(plan, args, summarizer, model)

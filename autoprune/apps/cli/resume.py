@@ -17,7 +17,6 @@ from uuid import UUID, uuid4
 import typer
 
 import autoprune.apps.cli.options as options
-from autoprune.apps.cli.config_files import load_defaults
 from autoprune.apps.cli.input_output import refuse_agent_log, replace_private, write_output
 from autoprune.apps.cli.recalling import archive_parent
 from autoprune.apps.cli.resumed import (
@@ -55,7 +54,6 @@ MOST_LISTED, WIDTH = 10, 80  # sessions; columns
 
 
 def resume_session(
-    context: typer.Context,
     client: Annotated[str | None, typer.Argument(metavar="CLIENT", help="The assistant: claude, codex or pi.")] = None,
     session: Annotated[
         str | None,
@@ -69,9 +67,7 @@ def resume_session(
     receipt: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write what is changed to this file, as JSON without texts.")
     ] = None,
-    no_archive: Annotated[
-        bool, typer.Option("--no-archive", help="Keep no cleared results for `autoprune recall`.")
-    ] = False,
+    no_archive: options.NoArchive = False,
 ) -> None:
     """Resume a session as a slimmer copy, without a proxy, or list the newest sessions.
 
@@ -84,8 +80,6 @@ def resume_session(
     if client is None or only_list:
         print("\n\n".join(list_sessions(list(RESUMABLE) if client is None else [client])))
         return
-    of_run = load_defaults(context, "run").get("no_archive")
-    is_private = no_archive or bool(of_run and of_run.value)
     try:
         refuse_agent_log(receipt, force=False)
     except SessionError as error:
@@ -101,14 +95,14 @@ def resume_session(
     except OSError as error:
         raise SessionError(f"{file} cannot be read: {error.strerror}") from error
     try:
-        copy = slim_session(chosen, file, decode(data, str(file)), age, has_ids=not is_private)
+        copy = slim_session(chosen, file, decode(data, str(file)), age, has_ids=not no_archive)
     except SessionError as error:
         as_it_is = f"cd {shlex.quote(folder)} && {shlex.join((*RESUMABLE[client], _id_of(file)))}"
         raise SessionError(f"{error}; `{as_it_is}` resumes the session as it is") from error
     for line in filter(None, (untried(chosen, copy.changes.version), *copy.describe())):
         typer.echo(f"autoprune: {printable(line)}", err=True)
     if not only_say:
-        copy.write(None if is_private else LimitedDirectory(project_folder(archive_parent(), folder)))
+        copy.write(None if no_archive else LimitedDirectory(project_folder(archive_parent(), folder)))
     if receipt:
         write_output(receipt, dump(copy.receipt(client), 2) + "\n")
     command = (*RESUMABLE[client], copy.id)

@@ -109,9 +109,7 @@ def run_assistant(
     strategy: Strategy = RUN_STRATEGY,
     tier: Tier = None,
     holdout: Holdout = 0.0,
-    no_archive: Annotated[
-        bool, typer.Option("--no-archive", help="Keep no cleared results on disk; placeholders have no ids then.")
-    ] = False,
+    no_archive: options.NoArchive = False,
     only_print: Annotated[
         bool, typer.Option("--print", help="Print the commands that do the same by hand; start nothing.")
     ] = False,
