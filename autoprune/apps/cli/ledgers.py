@@ -41,7 +41,7 @@ NO_DIGESTS: Mapping[str, object] = {"cleared": {}, "before": None}
 
 @dataclass(frozen=True)
 class LedgerFile:
-    """The content of a ledger file. `started` and `ended` are Unix times in seconds.
+    """The content of a ledger file. `started` is a Unix time in seconds.
 
     `life_from` is the source of its cache lifetime, if that is not the usual one of the model. `arm` is "pruned" or
     "unpruned" if the conversation took part in a holdout, or "". `avoided` counts the compactions that did not happen.
@@ -50,20 +50,11 @@ class LedgerFile:
     client: str
     model: str
     started: float
-    ended: float
     requests: int
     ledger: Ledger
     life_from: str = ""
     arm: str = ""
     avoided: int = 0
-
-
-@dataclass(frozen=True)
-class Unread:
-    """A file that is not a readable ledger, and the reason."""
-
-    path: Path
-    why: str
 
 
 class Ledgers:
@@ -162,33 +153,38 @@ def _record(session: "ClientSession") -> dict[str, Any]:
     }
 
 
-def read_ledgers(folder: Path, since: float = 0.0) -> tuple[list[LedgerFile], list[Unread]]:
-    """Read the ledgers of conversations that ended after `since`, a Unix time. The second list has unreadable files."""
-    found = [_read_file(path) for path in sorted(folder.glob("*.json"))]
-    files = [each for each in found if isinstance(each, LedgerFile) and each.ended >= since]
-    return files, [each for each in found if isinstance(each, Unread)]
+def read_ledgers(folder: Path) -> tuple[list[LedgerFile], dict[Path, str]]:
+    """Read the ledgers in a folder, and say why the other files cannot be read."""
+    found = {path: _read_file(path) for path in sorted(folder.glob("*.json"))}
+    files = [each for each in found.values() if isinstance(each, LedgerFile)]
+    return files, {path: why for path, why in found.items() if isinstance(why, str)}
 
 
-def _read_file(path: Path) -> LedgerFile | Unread:
+def _read_file(path: Path) -> LedgerFile | str:
     try:
         return _parse_file(json.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
-        return Unread(path, str(error.strerror))
+        return str(error.strerror)
     except SessionError as error:
-        return Unread(path, str(error))
+        return str(error)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
-        return Unread(path, "it is not a ledger of autoprune")
+        return "it is not a ledger of autoprune"
 
 
 def _parse_file(record: Any) -> LedgerFile:
     """Parse the content of a ledger file. Raises one of the errors that `_read_file` catches."""
     if record["autoprune_ledger"] != VERSION:
         raise SessionError(f"it was written by another version of autoprune ({record['autoprune_ledger']!r})")
-    times = float(record["started"]), float(record["ended"])
-    datetime.fromtimestamp(times[0])  # raises if it is out of range
     ledger = Ledger.from_dict(record["ledger"])
-    names = str(record["client"]), str(record["model"])
-    said = str(record.get("life_from", "")), str(record.get("arm", ""))
-    file = LedgerFile(*names, *times, int(record["requests"]), ledger, *said, int(record.get("compactions_avoided", 0)))
-    float(file.ledger.unpruned)  # raises if an entry holds anything but numbers
-    return file
+    float(ledger.unpruned)  # raises if an entry holds anything but numbers
+    datetime.fromtimestamp(record["started"])  # raises if it is out of range
+    return LedgerFile(
+        client=str(record["client"]),
+        model=str(record["model"]),
+        started=float(record["started"]),
+        requests=int(record["requests"]),
+        ledger=ledger,
+        life_from=str(record.get("life_from", "")),
+        arm=str(record.get("arm", "")),
+        avoided=int(record.get("compactions_avoided", 0)),
+    )

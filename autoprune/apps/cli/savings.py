@@ -2,20 +2,20 @@
 
 import math
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from pathlib import Path
 from random import Random
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 import autoprune.apps.cli.options as options
 from autoprune.apps.cli.console import show, show_json
-from autoprune.apps.cli.ledgers import LedgerFile, Unread, ledger_folder, read_ledgers
+from autoprune.apps.cli.ledgers import LedgerFile, ledger_folder, read_ledgers
 from autoprune.apps.replay.compaction_costs import CompactionSum
 from autoprune.apps.replay.spending import ProjectSpending, Spending, copies
 from autoprune.apps.replay.titles import Title
@@ -24,8 +24,7 @@ from autoprune.economics import Ledger, count_noun, lifetime
 from autoprune.facts.plain_text import one_line
 from autoprune.pruners.report.drawing import printable, table_of
 
-EXAMPLES = options.examples("savings", "savings --since 2026-11-01", "savings --json")
-DAY = "%Y-%m-%d"
+EXAMPLES = options.examples("savings", "savings --json")
 PRUNED, UNPRUNED = "pruned", "unpruned"  # the arms of a holdout
 ENOUGH, ENOUGH_OF_ARM = 30, 5  # conversations: with fewer, one long conversation decides
 SHUFFLES, SEED = 1_000, 11  # any fixed seed: the same ledgers give the same interval
@@ -90,26 +89,20 @@ class Holdout:
     high: float | None = None
 
 
-def sum_up_savings(
-    since: Annotated[
-        datetime | None,
-        typer.Option(metavar="DATE", formats=[DAY], help="Only conversations active since this date (YYYY-MM-DD)."),
-    ] = None,
-    as_json: options.AsJson = False,
-) -> None:
+def sum_up_savings(as_json: options.AsJson = False) -> None:
     """Sum up what pruning has saved and cost.
 
     Each conversation that goes through `autoprune proxy` or `autoprune run` leaves a small file with figures and none
     of its text in ~/.local/state/autoprune/ledgers, or in $XDG_STATE_HOME/autoprune/ledgers. autoprune never deletes
     these files. Delete those that should no longer count.
     """
-    files, unread = read_ledgers(ledger_folder(), since.timestamp() if since else 0.0)
+    files, unread = read_ledgers(ledger_folder())
     if as_json:
         show_json(_as_json(files, unread))
     else:
-        show(_table(files, since))
-    for each in unread:
-        show(Text(f"note: {printable(each.path)} was left out: {each.why}"), to_stderr=True, wraps=False)
+        show(_table(files))
+    for path, why in unread.items():
+        show(Text(f"note: {printable(path)} was left out: {why}"), to_stderr=True, wraps=False)
 
 
 def group_savings(files: Iterable[LedgerFile]) -> list[Saving]:
@@ -220,7 +213,7 @@ def _percent(share: float) -> str:
 # What is printed
 
 
-def _as_json(files: Sequence[LedgerFile], unread: Sequence[Unread]) -> dict[str, Any]:
+def _as_json(files: Sequence[LedgerFile], unread: Mapping[Path, str]) -> dict[str, Any]:
     total = asdict(_sum_up(files, "", ""))
     holdout = compare_arms(files)
     return {
@@ -231,7 +224,7 @@ def _as_json(files: Sequence[LedgerFile], unread: Sequence[Unread]) -> dict[str,
             {"life": life, "from": known, "sessions": number} for (life, known), number in _cache_lives(files)
         ],
         "holdout": holdout and asdict(holdout),
-        "left_out": [{"path": str(each.path), "why": each.why} for each in unread],
+        "left_out": [{"path": str(path), "why": why} for path, why in unread.items()],
     }
 
 
@@ -239,11 +232,10 @@ def _earliest(files: Iterable[LedgerFile]) -> datetime:
     return datetime.fromtimestamp(min(each.started for each in files))
 
 
-def _table(files: Sequence[LedgerFile], since: datetime | None) -> RenderableType:
+def _table(files: Sequence[LedgerFile]) -> RenderableType:
     if not files:
-        asked = f" since {since:{DAY}}" if since else ""
         return Text(
-            f"There are no ledgers{asked} in {printable(ledger_folder())}: `autoprune proxy` and `autoprune run` write "
+            f"There are no ledgers in {printable(ledger_folder())}: `autoprune proxy` and `autoprune run` write "
             "one for each conversation."
         )
     table = table_of(
@@ -288,7 +280,7 @@ def _conclusion(total: Saving, first: datetime) -> str:
     )
     avoided = f" {count_noun(total.avoided, 'compaction')} did not happen, at least." if total.avoided else ""
     return (
-        f"Since {first:{DAY}} pruning has {did} {abs(total.saved):,.0f} input tokens{priced} in "
+        f"Since {first.date()} pruning has {did} {abs(total.saved):,.0f} input tokens{priced} in "
         f"{count_noun(total.sessions, 'session')}.{unpriced}{cold if total.cold else ''}{avoided}"
     )
 
