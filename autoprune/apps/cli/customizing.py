@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from textwrap import fill
 
@@ -58,7 +58,6 @@ UNSET_LIVE = {
     "cache_ttl": "what each request asks for",
     "thinking_policy": "by the model",
 }
-LIVE = ("run", "proxy")
 OF_OTHERS = "run and proxy take all else from each request; replay takes its own options."
 
 
@@ -91,12 +90,12 @@ def list_settings(as_json: options.AsJson = False) -> None:
     ]
     choose_strategy(known.get("strategy"), {})
     AgenticConversationPruner(args).plan([])  # raises the error that a prune would raise
-    live = {command: _live_settings(load_defaults(command)) for command in LIVE}
+    live = _live_settings(load_defaults("run"))
     if as_json:
-        columns = {name: {command: values[name] for command, values in live.items()} for name in OF_REQUESTS}
+        columns = {name: {"run": value, "proxy": value} for name, value in live.items()}
         show_json([asdict(each) | columns.get(each.name, {}) for each in found])
     else:
-        for table in (_settings_table(found), *_live_tables(live)):
+        for table in (_settings_table(found), _live_table(live)):
             show(table)
             show("")
         show(Text(OF_OTHERS, style="dim"))
@@ -105,7 +104,7 @@ def list_settings(as_json: options.AsJson = False) -> None:
 
 
 def _live_settings(held: Mapping[str, Given]) -> dict[str, str]:
-    """The settings that `run` or `proxy` uses, as text: those that are not given come from each request."""
+    """The settings that `run` and `proxy` use, as text: those that are not given come from each request."""
     given = {name: text for name in OF_REQUESTS if (text := variables(None).get(VARIABLES[name]))}
     from_files = {name: str(each.value) for name, each in held.items()}
     return {**UNSET_LIVE, **from_files, **given}
@@ -120,10 +119,8 @@ def _settings_table(found: Sequence[Setting]) -> Table:
     return table
 
 
-def _live_tables(live: Mapping[str, Mapping[str, str]]) -> Iterator[Table]:
-    """Draw the settings of `run` and `proxy`, in one table if they are the same."""
-    for title, values in {", ".join(live): live["run"]}.items() if live["run"] == live["proxy"] else live.items():
-        table = table_of((title, "left"), ("value", "left"))
-        for name in OF_REQUESTS:
-            table.add_row(name, Text(printable(values[name])))
-        yield table
+def _live_table(live: Mapping[str, str]) -> Table:
+    table = table_of(("run, proxy", "left"), ("value", "left"))
+    for name, value in live.items():
+        table.add_row(name, Text(printable(value)))
+    return table
