@@ -305,26 +305,21 @@ EVENTS = [
 @each_row(
     "text, what",
     [
-        (
-            json.dumps({"info": {"id": "ses_1"}, "messages": OPENCODE}),
-            "export of opencode with 2 messages, 1 by the model",
-        ),
-        (json.dumps(OPENCODE), "export of opencode with 2 messages, 1 by the model"),
-        (lines(*ANTIGRAVITY), "transcript of Antigravity with 3 steps, 2 by the model"),
-        (json.dumps(ANTIGRAVITY), "transcript of Antigravity with 3 steps, 2 by the model"),
-        (lines(*STREAM), "stream of Gemini CLI with 4 events"),
-        (lines(*CURSOR), "transcript of Cursor with 2 messages, 1 by the model"),
-        (lines(*KIMI), "log of Kimi CLI with 2 events"),
-        (lines(*QWEN), "log of Qwen Code with 2 records, 1 by the model"),
-        (lines(*EVENTS), "the events of `opencode run` with 2 events, 1 by the model"),
+        (json.dumps({"info": {"id": "ses_1"}, "messages": OPENCODE}), "an export of opencode"),
+        (json.dumps(OPENCODE), "an export of opencode"),
+        (lines(*ANTIGRAVITY), "a transcript of Antigravity"),
+        (json.dumps(ANTIGRAVITY), "a transcript of Antigravity"),
+        (lines(*STREAM), "a stream of events of Gemini CLI"),
+        (lines(*CURSOR), "a transcript of Cursor"),
+        (lines(*KIMI), "a log of Kimi CLI"),
+        (lines(*QWEN), "a log of Qwen Code"),
+        (lines(*EVENTS), "a stream of events of opencode"),
     ],
 )
 @each_row("read", [load, recordings])
-def test_a_format_without_a_reader_is_named_with_what_it_holds(read: Value, text: str, what: str):
-    with pytest.raises(SessionError, match="which autoprune cannot read: give a JSON list of messages") as caught:
+def test_a_format_without_a_reader_is_named(read: Value, text: str, what: str):
+    with pytest.raises(SessionError, match=f"^s is {what}, which autoprune cannot read: give a JSON list of"):
         read(text, "s")
-    assert str(caught.value).startswith("s is ")
-    assert what in str(caught.value)
 
 
 UNREAD = "calls with fields that are not read ({}), so names or arguments may be missing: 2"

@@ -374,33 +374,26 @@ NAMED = ("name", "function", "tool_call_id", "tool_use_id", "call_id", "part_kin
 
 
 def describe_unsupported(values: Sequence[object]) -> str:
-    """Describe a session in a known format that no reader reads, with what it holds; "" for any other values."""
+    """Describe a session in a known format that no reader reads; "" for any other values."""
     whole = fields(values[0]) if len(values) == 1 else NOTHING
     exported = objects(whole.get("messages")) or (objects(values[0]) if len(values) == 1 else [])
-    infos = [fields(each.get("info")) for each in exported if isinstance(each.get("parts"), list)]
-    if any(text(info.get("role")) for info in infos):
-        return f"an export of opencode with {_counts(infos, 'message', 'role', 'assistant')}"
-    records = [*map(fields, values)] if len(values) > 1 else exported or [whole]
-    early = records[:EARLY]
-    if any(text(each.get("source")) and (each.get("type") in ANTIGRAVITY or "step_index" in each) for each in early):
-        return f"a transcript of Antigravity with {_counts(records, 'step', 'source', 'MODEL')}"
-    if any(text(each.get("sessionID")) and fields(each.get("part")) for each in early):
-        return f"the events of `opencode run` with {_counts(records, 'event', 'type', 'text')}"
-    if any(each.get("type") == "tool_use" and "tool_id" in each for each in early):
-        return f"a stream of Gemini CLI with {len(records)} events"
-    if any(text(each.get("role")) and "content" not in each and fields(each.get("message")) for each in early):
-        return f"a transcript of Cursor with {_counts(records, 'message', 'role', 'assistant')}"
-    if any(each.get("type") == "metadata" and "protocol_version" in each for each in early):
-        return f"a log of Kimi CLI with {len(records)} events"
-    if any("parentUuid" in each and "parts" in fields(each.get("message")) for each in early):
-        return f"a log of Qwen Code with {_counts(records, 'record', 'type', 'assistant')}"
+    if any(isinstance(each.get("parts"), list) and text(fields(each.get("info")).get("role")) for each in exported):
+        return "an export of opencode"
+    for each in ([*map(fields, values)] if len(values) > 1 else exported or [whole])[:EARLY]:
+        message = fields(each.get("message"))
+        if text(each.get("source")) and (each.get("type") in ANTIGRAVITY or "step_index" in each):
+            return "a transcript of Antigravity"
+        if text(each.get("sessionID")) and fields(each.get("part")):
+            return "a stream of events of opencode"
+        if each.get("type") == "tool_use" and "tool_id" in each:
+            return "a stream of events of Gemini CLI"
+        if text(each.get("role")) and "content" not in each and message:
+            return "a transcript of Cursor"
+        if each.get("type") == "metadata" and "protocol_version" in each:
+            return "a log of Kimi CLI"
+        if "parentUuid" in each and "parts" in message:
+            return "a log of Qwen Code"
     return ""
-
-
-def _counts(records: Sequence[Object], noun: str, field: str, model: str) -> str:
-    """Count records, and those of the model, whose `field` has the value `model`."""
-    by_model = sum(each.get(field) == model for each in records)
-    return f"{len(records)} {noun}{'' if len(records) == 1 else 's'}, {by_model} by the model"
 
 
 def unread_fields(messages: Sequence[object]) -> tuple[str, ...]:
