@@ -108,17 +108,12 @@ def _finite(text: str) -> float:
 _DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)
 
 
-def dump(value: object, indent: int | None = None) -> str:
-    """Write JSON text, with escapes only if the value holds a lone surrogate, which UTF-8 cannot encode."""
-    text = json.dumps(value, ensure_ascii=False, indent=indent)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return json.dumps(value, indent=indent)
-    return text
+def dump(value: object, indent: int | None = None, separators: tuple[str, str] | None = None) -> str:
+    """Write JSON text, with escapes only for lone surrogates, which UTF-8 cannot encode."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent, separators=separators)
+    return LONE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def compact(value: object) -> str:
-    """Write JSON text without spaces and with escapes only for lone surrogates, like JavaScript's JSON.stringify."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return LONE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    """Write JSON text without spaces, like JavaScript's JSON.stringify."""
+    return dump(value, separators=(",", ":"))
