@@ -39,6 +39,7 @@ from autoprune.apps.replay.session import FED_BACK, FULL, Overview, ReplayArgs, 
 from autoprune.apps.replay.spending import Outlook, outlook, sum_spending, total
 from autoprune.apps.replay.verdict import (
     BANDS,
+    MEANINGS,
     NONE,
     Standing,
     advice,
@@ -66,25 +67,17 @@ EXAMPLES = options.examples(
 STYLES = {"full": (FULL,), "fed-back": (FED_BACK,), "both": (FULL, FED_BACK)}
 LOWEST_BAND = BANDS[-2]  # strategies that keep less evidence than this share one heading
 SHARE_WIDTH = 10  # characters of a share with its confidence interval
-LEGEND = """\
-bill      cost as a share of the cost without pruning, including re-reads:
-          fetching cleared results again if the agent needed them;
-          ≈ means no significant difference from the row above
-spare     requests of the agent for each 100 that the saving would pay for
-changed   % of sessions in which anything was cleared
-code      % still in the prompt, of the names, error messages and old texts of
-          edits that the agent used in its next steps
-edits     the same for the old texts of edits (shell edits: in shell commands)
-facts     the same for numbers, names, quotes and keys that the agent wrote;
-          rows are grouped by the lowest of code, edits and facts; n is their
-          number if it is less than 20
-worst     the highest cost up to any request of a conversation, without re-reads
-breaks    requests at which a change made the provider's cache useless
-words, failure, files, read for a text
-          % of requests whose prompt still held this content as it was
-Below a figure is its 95% confidence interval over projects. Simulated costs
-rest on our token counts and a model of the cache, so they differ from the
-recorded ones; only their ratio is used."""
+MORE_MEANINGS = {
+    "≈": "no significant difference from the bill of the row above",
+    "n": "how many pieces of code, edits or facts were needed, if less than 20; rows are grouped by the lowest share",
+    "worst": "the highest cost up to any request of a conversation, without re-reads",
+    "breaks": "requests at which a change made the provider's cache useless",
+    "others": "% of requests whose prompt still held this content as it was; shell edits are those in shell commands",
+}
+BASIS = (
+    "\nBelow a figure is its 95% confidence interval over projects. Simulated costs rest on our token counts and a "
+    "model of the cache, so they differ from the recorded ones; only their ratio is used."
+)
 COMPARE = "With session files or folders this command compares strategies."
 CHARTS = "With --html FILE it writes a page with charts."
 Ranking = dict[Prices, list[Standing]]
@@ -238,7 +231,7 @@ def _print_tables(
         for each, rows in ranking.items():
             show_report(verdict_table(each, rows, _unpruned_cost(sessions, str(each), likely if each == OWN else None)))
         show_report(details_table(ranking[args.prices[0]]))
-        show_report(Text(LEGEND, style="dim"))
+        show_report(Group(replaying.legend({**MEANINGS, **MORE_MEANINGS}), Text(BASIS, style="dim")))
     elif ranking:
         show_report(Group(Text(advice(ranking[args.prices[0]])), "", hint))
     skipped = replaying.skipped_files(sessions)

@@ -11,6 +11,7 @@ from typing import Annotated, TypeAlias, TypeVar
 import typer
 from rich.console import Group, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
 from rich.text import Text
 
 from autoprune.apps.cli.console import Terminal, show, show_report
@@ -234,6 +235,14 @@ def skipped_table(skipped: Mapping[str, str], *, brief: bool = False) -> Rendera
         if len(paths) > most > 0:
             lines.append(Text(f"  and {len(paths) - most:,} more; --json names all"))
     return Group(*lines)
+
+
+def legend(meanings: Mapping[str, str]) -> RenderableType:
+    """Explain the columns of a table."""
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for name, meaning in meanings.items():
+        table.add_row(name, meaning, style="dim")
+    return table
 
 
 def show_assumptions(whole: Overview, args: ReplayArgs) -> None:

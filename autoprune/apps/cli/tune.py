@@ -15,7 +15,7 @@ from autoprune.apps.replay.policies import Policy
 from autoprune.apps.replay.rows import FEW_ATOMS, MAIN, Row
 from autoprune.apps.replay.session import ReplayArgs, overview
 from autoprune.apps.replay.tuning import FLOOR, FOLDS, GRID, Tuning, tune
-from autoprune.apps.replay.verdict import NONE
+from autoprune.apps.replay.verdict import MEANINGS, NONE
 from autoprune.economics import count_noun
 from autoprune.errors import SettingsError
 from autoprune.pruners.report.drawing import table_of
@@ -26,16 +26,10 @@ EXAMPLES = options.examples(
     "tune logs/ --prices deepseek --floor 0.97",
     "tune logs/ --strategy 'low_water @ 60k' --strategy cache_aware",
 )
-LEGEND = """\
-bill      cost as a share of the cost without pruning, including re-reads:
-          fetching cleared results again if the agent needed them
-spare     requests of the agent for each 100 that the saving would pay for
-code      % still in the prompt, of the names, error messages and old texts of
-          edits that the agent used in its next steps
-edits     the same for the old texts of edits
-facts     the same for numbers, names, quotes and keys that the agent wrote
-n         how many such pieces there are, if fewer than 20; they count too
-Settings that cost more than another one and keep less are not shown."""
+FEWER = {
+    "n": "how many such pieces there are, if fewer than 20; they count too",
+    "rows": "settings that cost more than another one and keep less are not shown",
+}
 
 
 def tune_settings(
@@ -120,7 +114,7 @@ def _frontier_table(tuned: Tuning, args: ReplayArgs) -> RenderableType:
             style="bold",
         ),
         table,
-        Text(LEGEND, style="dim"),
+        replaying.legend({name: MEANINGS[name] for name in figures} | FEWER),
         "",
         Text(f"recommended: {recommended}", style="bold"),
         Text(_cross_validation(tuned)),

@@ -10,20 +10,13 @@ from autoprune.apps.frontend import Markup, collapsible, concatenate, element, e
 from autoprune.apps.replay.atoms import AtomGroup
 from autoprune.apps.replay.evidence import PROTECTED_NAMES
 from autoprune.apps.replay.rows import FEW_ATOMS, MAIN, Interval, Row, rounded
-from autoprune.apps.replay.verdict import Standing, strategy_label
+from autoprune.apps.replay.verdict import MEANINGS, Standing, strategy_label
 from autoprune.economics import LISTS, count_noun
 
 FEWEST_POINTS = 3  # a chart of fewer strategies says less than their table
 OTHERS = "With a path and without `--strategy`, `autoprune replay` compares all strategies."
 MAIN_TERMS = {
-    "bill": "the cost of all prompts and answers as a share of no pruning, including re-reads: fetching cleared "
-    "results again if the agent needed them. 0.900 is 10% cheaper",
-    "spare": "the extra requests of the agent, for each 100, that the saving would pay for",
-    "changed": "the share of sessions in which anything was cleared",
-    "code": "% still in the prompt, of the names, error messages and old texts of edits that the agent used in its "
-    "next steps",
-    "edits": "the same for the old texts of its edits only, which must match exactly",
-    "facts": "the same for the figures, names, quotes and keys that it wrote",
+    **MEANINGS,
     "small figures": "the 95% confidence interval over projects and their sessions; none for a single session",
     "cold cache": "the provider had dropped the prompt from its cache, as after a long pause: then clearing costs "
     "nothing extra",

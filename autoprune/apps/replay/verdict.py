@@ -5,7 +5,7 @@ are sorted into bands by the lowest of code, edits and facts, however few, and w
 depends only on groups of 20 atoms or more, and on the code; it names the number of atoms of a smaller group.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from autoprune.apps.replay.episode_figures import Figures
@@ -21,6 +21,16 @@ FEW = 5  # sessions: with fewer, the advice warns that they say little about oth
 NONE = NO_PRUNING
 RUN_COMMAND = "autoprune run"
 DECIMALS = 3  # of shares, in all tables and sentences
+MEANINGS = {  # of the columns of tables
+    "bill": "the cost of all prompts and answers as a share of no pruning, including re-reads: fetching cleared "
+    "results again if the agent needed them. 0.900 is 10% cheaper",
+    "spare": "the extra requests of the agent, for each 100, that the saving would pay for",
+    "changed": "the share of sessions in which anything was cleared",
+    "code": "% still in the prompt, of the names, error messages and old texts of edits that the agent used in its "
+    "next steps",
+    "edits": "the same for the old texts of its edits only, which must match exactly",
+    "facts": "the same for the figures, names, quotes and keys that it wrote",
+}
 LITTLE = 0.01  # of the bill: a strategy that is cheaper by less is not mentioned
 
 
@@ -79,53 +89,46 @@ def standings(
 
     Clairvoyants are last: they cannot be used live. `run` is the command that has the safe zone of the replay.
     """
-    bills = _Bills(figures, prices, run)
-    placed = [bills.standing(row) for row in summarize(bills.figures, prices)]
-    placed.sort(key=lambda each: (not (run_first and each.is_run), each.is_clairvoyant, -each.band, each.rereads.value))
-    pairs = zip((None, *placed), placed, strict=False)
-    return [replace(each, is_tied=above is not None and bills.is_tied(above, each)) for above, each in pairs]
+    found = sorted(figures, key=lambda each: each.episode)
+    worth = worth_of(found, prices)
+    unpruned = {each.episode: _cost(each, worth, prices) for each in found if each.strategy == NONE}
+    groups: dict[tuple[str, str], list[Figures]] = {}
+    for each in found:
+        if each.episode in unpruned:
+            groups.setdefault((each.strategy, each.style), []).append(each)
 
-
-class _Bills:
-    """The bills of strategies and of no pruning, for each episode."""
-
-    def __init__(self, figures: Iterable[Figures], prices: str, run: str) -> None:
-        self.figures = sorted(figures, key=lambda each: each.episode)
-        self._prices = prices
-        self._run = run
-        self._worth = worth_of(self.figures, prices)
-        self._unpruned = {each.episode: self._cost(each) for each in self.figures if each.strategy == NONE}
-        self._groups: dict[tuple[str, str], list[Figures]] = {}
-        for each in self.figures:
-            if each.episode in self._unpruned:
-                self._groups.setdefault((each.strategy, each.style), []).append(each)
-
-    def standing(self, row: Row) -> Standing:
-        own = self._groups[row.strategy, row.style]
-        policy = Policy(row.strategy)
-        return Standing(
-            row=row,
-            sessions=len({each.session for each in own}),
-            band=next(band for band in BANDS if row.lowest >= band),
-            is_clairvoyant=policy.is_clairvoyant,
-            is_reference=policy.is_reference,
-            run=self._run if strategy_label(row) == RUN_STRATEGY else "",
-        )
-
-    def is_tied(self, above: Standing, below: Standing) -> bool:
+    def is_tied(above: Standing, below: Standing) -> bool:
         """Whether the difference between two bills on the same sessions is not significant."""
         if (above.band, above.is_clairvoyant) != (below.band, below.is_clairvoyant):
             return False
-        first, second = (self._groups[each.row.strategy, each.row.style] for each in (above, below))
-        costs = {each.episode: self._cost(each) for each in first}
+        first, second = (groups[each.row.strategy, each.row.style] for each in (above, below))
+        costs = {each.episode: _cost(each, worth, prices) for each in first}
         # Compare only episodes that both strategies have.
         both = [each for each in second if each.episode in costs]
-        pairs = ((self._cost(each) - costs[each.episode], self._unpruned[each.episode]) for each in both)
-        more = bill_interval(both, pairs)
-        return more.low <= 0.0 <= more.high
+        more = ((_cost(each, worth, prices) - costs[each.episode], unpruned[each.episode]) for each in both)
+        difference = bill_interval(both, more)
+        return difference.low <= 0.0 <= difference.high
 
-    def _cost(self, each: Figures) -> float:
-        return self._worth[each.episode] * each.bills[self._prices].with_rereads
+    placed = [_standing(row, groups[row.strategy, row.style], run) for row in summarize(found, prices)]
+    placed.sort(key=lambda each: (not (run_first and each.is_run), each.is_clairvoyant, -each.band, each.rereads.value))
+    pairs = zip((None, *placed), placed, strict=False)
+    return [replace(each, is_tied=above is not None and is_tied(above, each)) for above, each in pairs]
+
+
+def _standing(row: Row, own: Sequence[Figures], run: str) -> Standing:
+    policy = Policy(row.strategy)
+    return Standing(
+        row=row,
+        sessions=len({each.session for each in own}),
+        band=next(band for band in BANDS if row.lowest >= band),
+        is_clairvoyant=policy.is_clairvoyant,
+        is_reference=policy.is_reference,
+        run=run if strategy_label(row) == RUN_STRATEGY else "",
+    )
+
+
+def _cost(each: Figures, worth: Mapping[str, float], prices: str) -> float:
+    return worth[each.episode] * each.bills[prices].with_rereads
 
 
 def recommended(placed: Sequence[Standing]) -> Standing | None:
