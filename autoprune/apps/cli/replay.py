@@ -379,7 +379,7 @@ def _prices_line(prices: Prices, cost: str) -> Text:
 def _heading(each: Standing) -> str:
     if each.is_clairvoyant:
         return "knows the future:"
-    if each.is_run:
+    if each.run:
         return f"{each.run}:"
     return f"keeps ≥ {each.band:.0%}:" if each.band else f"keeps < {LOWEST_BAND:.0%}:"
 

@@ -95,7 +95,7 @@ def fill(*, title: str, command: str, ranked: Sequence[Sequence[Ranked]], **part
 def _chosen(ranked: Sequence[Ranked]) -> Ranked | None:
     """The strategy that the page compares with no pruning: that of `autoprune run`, or else the best choice."""
     choices = [each for each in ranked if each.kind == "choice"]
-    return next((each for each in choices if each.standing.is_run), choices[0] if choices else None)
+    return next((each for each in choices if each.standing.run), choices[0] if choices else None)
 
 
 def _hash(text: str) -> str:
@@ -117,7 +117,7 @@ def _answer(
     if chosen is None:
         return
     standing = chosen.standing
-    name, label = (f"`{standing.run}`", RUN_COMMAND) if standing.is_run else (chosen.name, chosen.name)
+    name, label = (f"`{standing.run}`", RUN_COMMAND) if standing.run else (chosen.name, chosen.name)
     likely = outlook(found, chosen.row.strategy, prices, paid, replayed)
     if not likely.replayed:
         yield element("p", with_code(_share_sentence(standing, name)), class_="answer")

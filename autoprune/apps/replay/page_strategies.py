@@ -173,7 +173,7 @@ def _rows_by_band(ranked: Iterable[Ranked], width: int) -> Iterator[Markup]:
 
 
 def _band(standing: Standing) -> str:
-    if standing.is_run:
+    if standing.run:
         return f"What {standing.run} does"
     if standing.is_clairvoyant:
         return "Knows the future: shows how much there is to gain"

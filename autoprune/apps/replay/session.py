@@ -113,10 +113,11 @@ def replay_session(name: str, data: bytes, args: ReplayArgs) -> SessionFigures:
 def _replay(name: str, data: bytes, args: ReplayArgs) -> SessionFigures:
     conversations = open_recordings(name, data, args)
     replayable = list(_longest_episodes(name, conversations, args))
+    judging = RUN_STRATEGY if RUN_STRATEGY in args.strategies else None
     found = tuple(
         each
-        for number, stretches in enumerate(conversations, 1)
-        for each in _compactions(name, stretches, args, number if len(conversations) > 1 else 0)
+        for number, stretches in _numbered(conversations)
+        for each in compactions(stretches, partial(_read_stretch, path=name, args=args, number=number), judging)
     )
     agent = next((recording.agent for recording, _ in replayable if recording.agent), "")
     notes = tuple(dict.fromkeys(note for recording, _ in replayable for note in recording.notes))
@@ -132,13 +133,12 @@ def _replay(name: str, data: bytes, args: ReplayArgs) -> SessionFigures:
     return SessionFigures(name, agent, shapes, figures=rows, notes=notes, compactions=found)
 
 
-def _compactions(name: str, stretches: Sequence[Recording], args: ReplayArgs, number: int) -> Iterator[Compaction]:
-    """Find a conversation's compactions, and judge them if the strategy of `autoprune run` is replayed."""
-    read_stretch = partial(_read_stretch, path=name, args=args, number=number)
-    return compactions(stretches, read_stretch, RUN_STRATEGY if RUN_STRATEGY in args.strategies else None)
+def _numbered(conversations: Sequence[Sequence[Recording]]) -> Iterator[tuple[int, Sequence[Recording]]]:
+    """Number the conversations of a file from 1; a single one has the number 0."""
+    return enumerate(conversations, int(len(conversations) > 1))
 
 
-def _read_stretch(stretch: Recording, path: str, args: ReplayArgs, number: int = 0, title: Title = UNTITLED) -> Episode:
+def _read_stretch(stretch: Recording, path: str, args: ReplayArgs, number: int, title: Title = UNTITLED) -> Episode:
     zone, model, life = args.safe_zone, args.model, args.cache_life
     return episode(stretch, path, exact(), number=number, safe_zone=zone, model=model, life=life, title=title)
 
@@ -167,10 +167,9 @@ def episodes(path: str, data: bytes, args: ReplayArgs) -> Iterator[tuple[Recordi
 def _longest_episodes(
     path: str, conversations: Sequence[Sequence[Recording]], args: ReplayArgs
 ) -> Iterator[tuple[Recording, Episode]]:
-    for number, stretches in enumerate(conversations, 1):
+    for number, stretches in _numbered(conversations):
         if recording := longest(stretches):
-            shown = number if len(conversations) > 1 else 0
-            yield recording, _read_stretch(recording, path, args, shown, title_of(path, stretches))
+            yield recording, _read_stretch(recording, path, args, number, title_of(path, stretches))
 
 
 def open_recordings(path: str, data: bytes, args: ReplayArgs) -> list[list[Recording]]:

@@ -124,11 +124,10 @@ class WithThinking:
         return replace(entry, tokens=entry.tokens + extra) if extra else entry
 
 
-def fit_sizes(recording: Recording, transcript: Transcript, model: str | None = None) -> Sizes:
-    """Estimate the sizes of a recording's messages. `model` is used if the log names none."""
-    named = next((each.model for each in recording.requests if each.model), model)
+def fit_sizes(recording: Recording, transcript: Transcript, model: str | None) -> Sizes:
+    """Estimate the sizes of a recording's messages; `model` is the one that it was recorded with, if known."""
     known = list(growths(recording.requests, transcript.entries))
-    ratios = fit_ratios(known, named)
+    ratios = fit_ratios(known, model)
     messages = [ratios.text * entry.tokens for entry in transcript.entries]
     for answer, request in _answers(recording.requests, transcript.entries):
         counted = sum(transcript.entries[at].tokens for at in answer)

@@ -71,11 +71,6 @@ class Standing:
         """The distance from both floors: the larger of the strategy's excess cost and its missing evidence, or 0."""
         return max(self.rereads.value - 1.0, FLOOR - self.row.least, 0.0)
 
-    @property
-    def is_run(self) -> bool:
-        """Whether this is the strategy of `autoprune run`."""
-        return bool(self.run)
-
 
 def run_command(safe_zone: int | None) -> str:
     """The command that prunes as a replay with this safe zone does; None is the command's own default."""
@@ -110,7 +105,7 @@ def standings(
         return difference.low <= 0.0 <= difference.high
 
     placed = [_standing(row, groups[row.strategy, row.style], run) for row in summarize(found, prices)]
-    placed.sort(key=lambda each: (not (run_first and each.is_run), each.is_clairvoyant, -each.band, each.rereads.value))
+    placed.sort(key=lambda each: (not (run_first and each.run), each.is_clairvoyant, -each.band, each.rereads.value))
     pairs = zip((None, *placed), placed, strict=False)
     return [replace(each, is_tied=above is not None and is_tied(above, each)) for above, each in pairs]
 
@@ -139,7 +134,7 @@ def recommended(placed: Sequence[Standing]) -> Standing | None:
     cheaper = [each for each in placed if each.is_cheaper and not each.is_reference]
     fine = [each for each in cheaper if each.keeps_enough]
     best = min(fine, key=lambda each: each.rereads.value, default=None)
-    return next((each for each in fine if each.is_run), best)
+    return next((each for each in fine if each.run), best)
 
 
 def advice(placed: Sequence[Standing]) -> str:
@@ -156,7 +151,7 @@ def advice(placed: Sequence[Standing]) -> str:
             start = "No strategy is shown to be cheaper here: the interval of its bill reaches 1, so it may be chance"
             return f"{start}. {_shortcoming_text(closest)}{few}"
         return f"Do not prune: nothing is cheaper and keeps what is needed. {_shortcoming_text(closest)}{few}"
-    what = strategy_label(usual.row) + (f", as `{usual.run}` does" if usual.is_run else "")
+    what = strategy_label(usual.row) + (f", as `{usual.run}` does" if usual.run else "")
     more = f"{_reach_text(usual)}{_better_text(usual, placed)}{few}"
     return f"Use {what}: {_bill_sentence(usual)}, and it keeps in view {_evidence_text(usual)}.{more}"
 

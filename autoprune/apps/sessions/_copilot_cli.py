@@ -59,7 +59,8 @@ def _stretches(events: Sequence[Event]) -> Iterator[list[tuple[Message, Moment]]
         model = text(data.get("newModel")) or text(data.get("selectedModel")) or model
         match event.get("type"):
             case "system.message":
-                systems[text(data.get("role")) or "system"] = _system_message(data), None
+                role = text(data.get("role")) or "system"
+                systems[role] = {"role": role, "content": text(data.get("content"))}, None
             case "session.compaction_start":
                 compacting = len(spoken)  # messages that arrive while the summary is written are kept after it
             case "session.compaction_complete" if text(data.get("summaryContent")):
@@ -101,10 +102,6 @@ def _unique_events(values: Sequence[object]) -> list[Event]:
 
 def _is_from_sub_agent(event: Event) -> bool:
     return bool(event.get("agentId") or fields(event.get("data")).get("parentToolCallId"))
-
-
-def _system_message(data: Event) -> Message:
-    return {"role": text(data.get("role")) or "system", "content": text(data.get("content"))}
 
 
 def _user_turn(content: str) -> Message:
