@@ -29,7 +29,6 @@ PRUNED, UNPRUNED = "pruned", "unpruned"  # the arms of a holdout
 ENOUGH, ENOUGH_OF_ARM = 30, 5  # conversations: with fewer, one long conversation decides
 SHUFFLES, SEED = 1_000, 11  # any fixed seed: the same ledgers give the same interval
 NOISE = 9  # decimals: equal costs must not differ by rounding errors
-TOTAL = "total"
 MOST_PROJECTS, MOST_SESSIONS = 12, 5  # rows of the two tables; other projects are summed up in one row
 PROJECT, PROMPT = 19, 30  # characters of a project and a prompt, so that both tables fit into 80 columns
 LEGEND = """\
@@ -150,8 +149,7 @@ def compare_arms(files: Iterable[LedgerFile]) -> Holdout | None:
     is_priced = all(each.ledger.prices.input_price for each in counting)
     costs = [prompt_cost(each.ledger) * ((is_priced and each.ledger.prices.input_price) or 1.0) for each in counting]
     known = [(cost, len(each.ledger.reported)) for cost, each in zip(costs, counting, strict=True)]
-    is_pruned = [each.arm == PRUNED for each in counting]
-    pruned, unpruned = _arms(known, {at for at, each in enumerate(is_pruned) if each})
+    pruned, unpruned = _arms(known, {at for at, each in enumerate(counting) if each.arm == PRUNED})
     found = Holdout(pruned, unpruned, "dollars" if is_priced else "input tokens")
     if len(known) < ENOUGH or min(pruned.conversations, unpruned.conversations) < ENOUGH_OF_ARM:
         return found
@@ -244,7 +242,7 @@ def _table(files: Sequence[LedgerFile]) -> RenderableType:
     )
     for row in group_savings(files):
         table.add_row(*map(Text, _cells(row)))
-    total = _sum_up(files, TOTAL, "")
+    total = _sum_up(files, "total", "")
     table.add_row(*(Text(cell, style="bold") for cell in _cells(total)))
     notes: list[RenderableType] = [
         Text(f"The cache lives {lifetime(life)} in {count_noun(number, 'session')}, {printable(source)}.")
