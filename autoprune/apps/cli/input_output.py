@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from autoprune.apps.sessions import Reader, Session, agent_log, decode, find_reader, load
+from autoprune.apps.replay.session import load_reader
+from autoprune.apps.sessions import Reader, Session, agent_log, decode, load
 from autoprune.errors import SessionError
-from autoprune.strategies.files import value_in_file
 
 PRIVATE = 0o600
 DEVICE_FOLDERS = ("/dev/", "/proc/")
@@ -47,15 +47,8 @@ def _read_bytes(name: str, called: str) -> bytes:
 
 
 def load_readers(named: str | None) -> tuple[Reader, ...]:
-    """Load the session reader that `--reader` names: `path/to/file.py:NAME`, or the name of a shipped or installed one.
-
-    Empty without the option. Raises SettingsError if there is no such reader.
-    """
-    if named is None:
-        return ()
-    if ":" in named or named.endswith(".py"):
-        return (value_in_file(named, Reader, "Reader(name, detect, read)"),)
-    return (find_reader(named),)
+    """Load the session reader that `--reader` names; empty without the option. Raises SettingsError."""
+    return () if named is None else (load_reader(named),)
 
 
 def refuse_agent_log(path: str | None, readers: Sequence[Reader] = (), *, force: bool) -> None:

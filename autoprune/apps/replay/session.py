@@ -174,14 +174,14 @@ def _longest_episodes(
 
 def open_recordings(path: str, data: bytes, args: ReplayArgs) -> list[list[Recording]]:
     """Read the conversations in a file, each as its stretches between compactions. Raises as `episodes` does."""
-    readers = tuple(map(_reader, args.readers))
+    readers = [each if isinstance(each, Reader) else load_reader(each) for each in args.readers]
     return recordings(decode(data, path), path, skip_broken=True, readers=readers)
 
 
-def _reader(given: Reader | str) -> Reader:
-    if isinstance(given, Reader):
-        return given
-    return value_in_file(given, Reader, "Reader(name, detect, read)") if ":" in given else find_reader(given)
+def load_reader(named: str) -> Reader:
+    """Load a session reader: `path/to/file.py:NAME`, or the name of a shipped or installed one."""
+    is_in_file = ":" in named or named.endswith(".py")
+    return value_in_file(named, Reader, "Reader(name, detect, read)") if is_in_file else find_reader(named)
 
 
 def replay_episode(known: Episode, args: ReplayArgs) -> Iterator[Figures]:
