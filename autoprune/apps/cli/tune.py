@@ -10,9 +10,9 @@ from rich.text import Text
 import autoprune.apps.cli.options as options
 import autoprune.apps.cli.replaying as replaying
 from autoprune.apps.cli.console import show, show_json, show_report
-from autoprune.apps.replay.atoms import AtomGroup as Atoms
+from autoprune.apps.cli.replay import share_cell
 from autoprune.apps.replay.policies import Policy
-from autoprune.apps.replay.rows import FEW_ATOMS, MAIN, Row
+from autoprune.apps.replay.rows import MAIN
 from autoprune.apps.replay.session import ReplayArgs, overview
 from autoprune.apps.replay.tuning import FLOOR, FOLDS, GRID, Tuning, tune
 from autoprune.apps.replay.verdict import MEANINGS, NONE
@@ -28,6 +28,7 @@ EXAMPLES = options.examples(
 )
 FEWER = {
     "n": "how many such pieces there are, if fewer than 20; they count too",
+    "below": "the 95% confidence interval over projects",
     "rows": "settings that cost more than another one and keep less are not shown",
 }
 
@@ -103,7 +104,7 @@ def _frontier_table(tuned: Tuning, args: ReplayArgs) -> RenderableType:
     for row in tuned.frontier:
         style = "bold" if row.strategy == tuned.recommended else ""
         bill = f"{row.with_rereads.value:.3f}", f"{row.spare:+.1f}"
-        cells = row.strategy, *bill, *(_share_text(row, group) for group in MAIN)
+        cells = row.strategy, *bill, *(share_cell(row.evidence[group], row.needed[group]) for group in MAIN)
         table.add_row(*(Text(cell, style=style) for cell in cells))
     condition = f"at least {tuned.floor:.0%} of each kind kept, prices {args.prices[0]}"
     nothing = "no pruning; no setting is cheaper and keeps enough evidence"
@@ -120,12 +121,6 @@ def _frontier_table(tuned: Tuning, args: ReplayArgs) -> RenderableType:
         Text(_cross_validation(tuned)),
         "",
     )
-
-
-def _share_text(row: Row, group: Atoms) -> str:
-    """Format a share of evidence, with the number of atoms if they are few; a dash if there are none."""
-    needed, share = row.needed[group], f"{100 * row.evidence[group].value:.1f}"
-    return "–" if not needed else f"{share} (n = {needed})" if needed < FEW_ATOMS else share
 
 
 def _cross_validation(tuned: Tuning) -> str:
