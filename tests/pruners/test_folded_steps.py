@@ -14,6 +14,7 @@ from rounds import WIRE
 from autoprune import AgenticConversationPruner, problems
 from autoprune.conversation.edits import Fold, Replace
 from autoprune.conversation.messages import fields_of
+from autoprune.conversation.transcript import newest_compaction
 from autoprune.facts.utterances import utterances
 from autoprune.planning.view import BaseStrategy, View
 from autoprune.pruners.result import Result
@@ -134,7 +135,8 @@ def test_the_prompt_only_changes_behind_a_new_fold(messages: list[Any], strategy
     before: Result[Any] | None = None
     for end in requests(messages):
         now = known.prune(messages[:end], strategy)
-        if before is not None:
+        start = newest_compaction(now.plan.transcript.entries)
+        if before is not None and start == newest_compaction(before.plan.transcript.entries):  # else its folds are gone
             fresh = now.plan.folds[len(before.plan.folds) :]
             assert now.plan.folds[: len(before.plan.folds)] == before.plan.folds
             first = min((now.plan.places[fold.messages[0]] for fold in fresh), default=len(before.conversation))
