@@ -182,6 +182,36 @@ def test_a_session_that_is_cheaper_as_it_is_is_not_copied(
     assert done.stderr == f"autoprune: {said}; `cd {tmp_path} && claude --resume {OLD}` resumes the session as it is\n"
 
 
+def test_a_session_of_pi_is_copied_without_a_picture_that_was_cleared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    file = tmp_path / ".pi" / "agent" / "sessions" / "a" / f"2026_{OLD}.jsonl"
+    file.parent.mkdir(parents=True)
+    picture = {"type": "image", "mimeType": "image/png", "data": "iVBORw0KGgo="}
+    usage = {"input": 9, "cacheRead": 90_000, "cacheWrite": 0, "output": 991}
+    entries: list[dict[str, Any]] = [{"role": "user", "content": "Sum up the notes."}]
+    for at in range(20):
+        for name, given, result in (
+            ("read", {"path": f"/notes/{at}.txt"}, [{"type": "text", "text": LONG}, picture]),
+            ("write", {"path": f"/out/{at}.md", "content": LONG[:3_000]}, [{"type": "text", "text": "Done."}]),
+        ):
+            call = {"type": "toolCall", "id": f"{name}{at}", "name": name, "arguments": given}
+            entries += [
+                {"role": "assistant", "content": [call], "model": "claude-opus-5-5", "usage": usage},
+                {"role": "toolResult", "toolCallId": call["id"], "content": result},
+            ]
+    header = {"type": "session", "version": 3, "id": OLD, "cwd": str(tmp_path)}
+    times = {"timestamp": "2026-01-01T00:00:00Z"}
+    chain = [
+        {"type": "message", "id": str(at), "parentId": str(at - 1) if at else None, "message": each, **times}
+        for at, each in enumerate(entries)
+    ]
+    file.write_text("".join(f"{json.dumps(each)}\n" for each in (header, *chain)), encoding="utf-8")
+    done = resume("pi", OLD, "--print")
+    assert done.exit_code == 0, done.output
+    [copied] = [each for each in file.parent.iterdir() if each != file]
+    assert 0 < copied.read_text(encoding="utf-8").count("iVBORw0KGgo=") < 20
+
+
 def test_a_session_that_ends_with_a_compaction_is_not_copied(project: Path, tmp_path: Path):
     file = logs(tmp_path) / f"{OLD}.jsonl"
     used = file.stat().st_mtime

@@ -282,10 +282,20 @@ def slim_session(client: Client, file: Path, text: str, age: float, *, has_ids: 
             raise SessionError(f"{file} is nested too deeply: {error}") from error
         if _may_hold(path, copy):
             break
-    if recordings(copy, str(path))[-1][-1].messages != result.conversation:
+    if [*map(_plain, recordings(copy, str(path))[-1][-1].messages)] != [*map(_plain, result.conversation)]:
         raise SessionError(f"{file} cannot be copied without a loss")
     used, kept = _evidence(found, result)
     return SlimSession(file, path, copy, changes, age, first, result, payloads, used, kept)
+
+
+def _plain(value: Any) -> Any:
+    """Return a message with each result of one text block as that text: pi's log does not tell the two apart."""
+    match value:
+        case {"type": "tool_result", "content": [{"type": "text", "text": str(words)}]}:
+            return {**value, "content": words}
+        case {"content": [*blocks]}:
+            return {**value, "content": [*map(_plain, blocks)]}
+    return value
 
 
 def _may_hold(path: Path, text: str) -> bool:
