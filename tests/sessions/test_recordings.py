@@ -593,6 +593,15 @@ def test_pi_records_costs_and_since_later_versions_the_cache_written(more: Value
     assert request.usage == usage
 
 
+@each_row("kind", ["compaction", "branch_summary"])
+def test_the_request_that_wrote_a_summary_of_pi_was_paid(kind: str):
+    summary = {"type": kind, "timestamp": clock(9), "summary": "so far", "firstKeptEntryId": "2"}
+    usage = {"input": 50, "cacheRead": 0, "cacheWrite": 0, "output": 6, "cost": {"total": 0.25}}
+    entries = [pi(0, "user", "one"), pi(2, "assistant", words("A."), usage=PI_USAGE), summary | {"usage": usage}]
+    *_, last = recordings(lines({"type": "session", "id": "s"}, *chained(*entries)), "s")[0]
+    assert [(each.time, each.usage) for each in last.besides] == [(NOON + 9, Usage(50, output=6, cost=0.25))]
+
+
 @each_row("ids, said", [(False, ["user:one", "assistant:I w", "user:two"]), (True, ["user:one+two"])])
 def test_only_version_1_of_pi_resends_interrupted_answers(ids: bool, said: list[str]):
     entries = [

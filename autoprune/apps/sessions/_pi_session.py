@@ -15,6 +15,7 @@ from autoprune.apps.sessions._recording import (
     Message,
     Moment,
     Reader,
+    Usage,
     bad_record,
     besides,
     branch,
@@ -81,7 +82,8 @@ def record(values: Sequence[object]) -> list[list[Conversation]]:
     resends = _is_version_1(path)
     ends = [at for at, entry in enumerate(path) if entry.get("type") == "compaction"]
     found = [_stretch(list(_branch_messages(path[:end], values)), resends) for end in (*ends, len(path))]
-    found[-1] = replace(found[-1], besides=besides((moment for _, moment in _entry_messages(entries)), found))
+    paid = (*(moment for _, moment in _entry_messages(entries)), *map(_summary_moment, entries))
+    found[-1] = replace(found[-1], besides=besides(paid, found))
     return [found]
 
 
@@ -157,14 +159,20 @@ def _entry_messages(entries: Sequence[Object]) -> Iterator[tuple[Object, Moment]
 def _entry_moment(entry: Object) -> Moment:
     """Return the recorded data of an entry; pi writes entries when they are complete."""
     message, time = fields(entry.get("message")), parse_time(entry.get("timestamp"))
-    if message.get("role") != "assistant":
-        return time
-    usage = fields(message.get("usage"))
+    return Answer(time, text(message.get("model")), _usage(message)) if message.get("role") == "assistant" else time
+
+
+def _summary_moment(entry: Object) -> Moment:
+    """Return the recorded data of the request that wrote the summary in an entry, which later versions log."""
+    return Answer(parse_time(entry.get("timestamp")), usage=_usage(entry)) if "summary" in entry else None
+
+
+def _usage(record: Object) -> Usage | None:
+    usage = fields(record.get("usage"))
     cached, written = token_count(usage.get("cacheRead")), token_count(usage.get("cacheWrite"))
     prompt = token_count(usage.get("input")) + cached + written
     cost = fields(usage.get("cost")).get("total")
-    counted = build_usage(prompt, usage.get("cacheRead"), written, usage.get("output"), split=_split(usage), cost=cost)
-    return Answer(time, text(message.get("model")), counted)
+    return build_usage(prompt, usage.get("cacheRead"), written, usage.get("output"), split=_split(usage), cost=cost)
 
 
 def _split(usage: Object) -> Object:
