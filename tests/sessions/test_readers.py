@@ -173,6 +173,11 @@ def test_bytes_that_are_not_text_raise_an_error_with_their_place(data: bytes, wh
         decode(data, "s")
 
 
+def test_replacement_characters_that_the_agent_wrote_are_not_bad_bytes():
+    text = '{"role": "user", "content": "' + "\ufffd" * 20
+    assert decode(text.encode() + b'\xff"}', "s") == text + '\ufffd"}'
+
+
 # Bytes that are no text
 
 LETTER = re.compile(rb"(?<=[a-z] )[a-z](?=[a-z ])")  # within words, and so within a string
@@ -187,7 +192,7 @@ def test_a_bad_byte_in_a_string_becomes_a_replacement_character_with_a_note(path
     for at in sample_cases(places[:: max(1, len(places) // 20)]):
         damaged = data[:at] + bad + data[at + 1 :]
         session = load(decode(damaged, "s"), "s")
-        assert session.notes[0].startswith("characters that are not UTF-8, read as \ufffd: ")
+        assert session.notes[0].startswith("characters \ufffd, which stand for bytes that are not UTF-8: ")
         assert (len(session.messages), session.agent) == (len(whole.messages), whole.agent)
         assert session.write(session.messages).encode()
         assert agent_log(decode(damaged, "s")) == agent_log(data.decode())

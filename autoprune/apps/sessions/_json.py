@@ -36,7 +36,8 @@ def decode(data: bytes, name: str) -> str:
         return codecs.getincrementaldecoder(encoding)().decode(data)
     except UnicodeDecodeError as error:
         text = codecs.getincrementaldecoder(encoding)("replace").decode(data)
-        if encoding.startswith("utf-8") and text.count(BAD) <= max(FEW, MOST_BAD * len(text)):
+        bad = text.count(BAD) - data.count(BAD.encode())  # agents write U+FFFD for bad bytes in what they read
+        if encoding.startswith("utf-8") and bad <= max(FEW, MOST_BAD * len(text)):
             return text
         kind = encoding.upper().removesuffix("-SIG")
         raise SessionError(f"{name} is not {kind} text: byte {error.start} is {data[error.start]:#04x}") from error

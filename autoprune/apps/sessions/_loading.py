@@ -234,10 +234,10 @@ class _Log:
 
 
 def _parse(text: str, name: str, readers: Sequence[Reader], *, skip_broken: bool) -> _Log | Session:
-    """Parse a file's text as an agent's log or as plain messages, with a note on characters that were not UTF-8."""
+    """Parse a file's text as an agent's log or as plain messages, with a note on bytes that were not UTF-8."""
     opened = _parse_text(text, name, readers, skip_broken=skip_broken)
-    bad = text.count(BAD)
-    return replace(opened, notes=(*note("characters that are not UTF-8, read as \ufffd", bad), *opened.notes))
+    bad = note("characters \ufffd, which stand for bytes that are not UTF-8", text.count(BAD))
+    return replace(opened, notes=(*bad, *opened.notes))
 
 
 def _parse_text(text: str, name: str, readers: Sequence[Reader], *, skip_broken: bool) -> _Log | Session:
