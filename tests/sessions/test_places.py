@@ -111,7 +111,8 @@ def test_names_are_expanded_to_files_folders_and_globs(
 
 
 def test_in_a_folder_of_harbors_jobs_only_its_trajectories_are_sessions(tmp_path: Path):
-    trial = ("config.json", "result.json", "agent/trajectory.json")
+    logs = ("agent/gemini-cli.trajectory.json", "agent/sessions/projects/app/s.jsonl")
+    trial = ("config.json", "result.json", "agent/trajectory.json", *logs)
     files(tmp_path, "config.json", "job/config.json", "job/result.json", *(f"job/trial/{name}" for name in trial))
     found = [str(file.relative_to(tmp_path)) for file in places.expand_names([str(tmp_path)])]
     assert found == ["config.json", "job/trial/agent/trajectory.json"]

@@ -10,7 +10,7 @@ from autoprune.apps.sessions._loading import READERS
 from autoprune.apps.sessions._recording import Reader
 
 ENDINGS = (".json", ".jsonl", ".gz", ".traj")  # of session files in a folder
-HARBOR = ("config.json", "result.json")
+HARBOR, TRAJECTORY = ("config.json", "result.json"), "trajectory.json"
 # The variables that name an agent's folder, by its usual place in the home folder.
 FOLDERS: Mapping[str, str] = {
     ".claude/": "CLAUDE_CONFIG_DIR",
@@ -90,7 +90,9 @@ def _expand_name(name: str) -> list[Path]:
 
 
 def _without_results(files: Sequence[Path]) -> list[Path]:
-    """Leave out the results and settings that Harbor writes beside its trials and jobs."""
+    """Leave out what Harbor writes beside its trials and jobs, and the logs of which it made trajectories."""
     trials = {file.parent.parent for file in files if file.parent.name == "agent"}
     beside = {*trials, *(trial.parent for trial in trials)}
-    return [file for file in files if file.parent not in beside or file.name not in HARBOR]
+    told = {file.parent for file in files if file.parent.name == "agent" and file.name == TRAJECTORY}
+    logs = {file for file in files if told.intersection(file.parents) and not file.name.startswith("trajectory")}
+    return [file for file in files if file not in logs and (file.parent not in beside or file.name not in HARBOR)]
