@@ -305,6 +305,11 @@ EVENTS = [
     {"type": "step_start", "sessionID": "ses_1", "part": {"type": "step-start"}},
     {"type": "text", "sessionID": "ses_1", "part": {"type": "text", "text": "Yes."}},
 ]
+STORED = [
+    {"id": "msg_1", "sessionID": "ses_1", "role": "assistant", "modelID": "m", "tokens": {"input": 9, "output": 3}},
+    {"id": "prt_1", "messageID": "msg_1", "sessionID": "ses_1", "type": "reasoning", "text": "Hm."},
+    {"id": "prt_2", "messageID": "msg_1", "type": "text", "text": "Yes."},
+]
 
 
 @each_row(
@@ -319,6 +324,7 @@ EVENTS = [
         (lines(*KIMI), "a log of Kimi CLI"),
         (lines(*QWEN), "a log of Qwen Code"),
         (lines(*EVENTS), "a stream of events of opencode"),
+        *((json.dumps(each), "a message or a part of one from opencode's storage") for each in STORED),
     ],
 )
 @each_row("read", [load, recordings])

@@ -385,6 +385,9 @@ def describe_unsupported(values: Sequence[object]) -> str:
             return "a transcript of Antigravity"
         if text(each.get("sessionID")) and fields(each.get("part")):
             return "a stream of events of opencode"
+        is_stored = text(each.get("sessionID")) and text(each.get("role")) and "content" not in each
+        if len(values) == 1 and (is_stored or (text(each.get("messageID")) and "type" in each)):
+            return "a message or a part of one from opencode's storage"
         if each.get("type") == "tool_use" and "tool_id" in each:
             return "a stream of events of Gemini CLI"
         if text(each.get("role")) and "content" not in each and message:
