@@ -53,6 +53,7 @@ CHANGEABLE = (
 )
 FRAMEWORK_KINDS = ("ai", "response")  # of messages of LangChain and Pydantic AI that the model wrote
 LONGEST_PREFIX = 100  # messages that identify a conversation
+LAST = 2  # messages that identify a request of a conversation: a call and its result
 DIGEST_BYTES = 8
 TIME = re.compile(r"\d+(?::\d\d)+(?:\.\d+)?|\d{10,}")  # of a clock, or in seconds since the epoch
 
@@ -137,6 +138,11 @@ def prefix_digests(messages: Sequence[object]) -> tuple[str, str]:
     head = messages[:LONGEST_PREFIX]
     first = next((at for at, message in enumerate(head) if is_from_model(message)), len(head))
     return _digest(head[:first]), _digest(head[: first + 1])
+
+
+def end_digest(messages: Sequence[object], end: int) -> str:
+    """Compute a digest of the last messages of a conversation up to `end`."""
+    return _digest(messages[max(0, end - LAST) : end])
 
 
 def _is_system(message: object) -> bool:

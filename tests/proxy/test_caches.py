@@ -112,17 +112,17 @@ def test_answers_take_precedence_over_requests_and_requests_over_the_usual_life(
     assert (cache.life, cache.unusual_source) == (SHORT, "")
     cache.note_request(HOUR)
     assert (cache.life, cache.unusual_source) == (HOUR, "as requested")
-    cache.learn_life(wrote(m5=9_000))
+    cache.learn_life(wrote(m5=9_000), HOUR)
     cache.note_request(HOUR)
     assert (cache.life, cache.unusual_source) == (SHORT, "")
-    cache.learn_life(wrote(h1=9_000))
+    cache.learn_life(wrote(h1=9_000), HOUR)
     cache.note_request(HOUR)
     assert (cache.life, cache.unusual_source) == (HOUR, "as reported in answers")
 
 
 def test_settings_take_precedence_over_everything():
     cache = Cache(given=600.0)
-    cache.learn_life(wrote(h1=9_000))
+    cache.learn_life(wrote(h1=9_000), None)
     cache.note_request(HOUR)
     assert (cache.life, cache.unusual_source) == (600, "from the settings")
 
@@ -131,9 +131,9 @@ def test_a_side_question_with_a_short_cache_does_not_make_the_conversation_cold(
     cache = Cache()
     for _ in range(2):
         cache.note_request(HOUR)
-        cache.learn_life(wrote(h1=900))
+        cache.learn_life(wrote(h1=900), HOUR)
     cache.note_request(None)
-    cache.learn_life(wrote(m5=50))
+    cache.learn_life(wrote(m5=50), None)
     cache.note_request(HOUR)
     assert cache.life == HOUR
     for _ in range(2):  # and from here on the client asks for a short one

@@ -103,3 +103,34 @@ def test_a_small_prompt_does_not_calibrate():
     conversation = TrackedConversation("a", counted=9_999)
     conversation.learn({"input_tokens": 5_000})
     assert conversation.calibration == 1.0
+
+
+def test_a_fork_leaves_the_past_of_its_conversation_unchanged():
+    """Both continue in turns, each with its own pauses. After going back, those of the shared requests remain."""
+    known, whole, now = Conversations(8), messages(6), 0.0
+    branches = {"main": whole, "fork": [*whole[:5], *messages(6, tag=" forked")[5:]]}
+    found = {}
+    for name, end, pause in (("main", 5, 0), ("fork", 7, 1), ("main", 7, 1), ("fork", 9, 400), ("main", 9, 1)):
+        now += pause
+        one = known.match("session", branches[name][:end])
+        one.note_request(end, now)
+        found[name] = one.past
+    assert found["main"].pauses == {5: 0, 7: 1, 9: 1}
+    assert found["fork"].pauses == {5: 0, 7: 1, 9: 400}
+    for name, past in found.items():
+        assert known.match("session", branches[name][:11]).past is past
+    rewound = known.match("session", [*whole[:7], {"role": "user", "content": "No."}])
+    rewound.note_request(8, now)
+    assert (rewound.past.pauses, len(found["main"].pauses)) == ({5: 0, 7: 1, 8: 0}, 3)
+
+
+def test_a_session_that_was_forked_from_another_one_begins_with_its_past():
+    known, whole = Conversations(8), messages(4)
+    for end, at in ((3, 0.0), (5, 400.0)):
+        known.match("one", whole[:end]).note_request(end, at)
+    fork = known.match("two", whole[:7])
+    assert fork.note_request(7, 410.0) == 10.0
+    assert fork.past.pauses == {3: 0, 5: 400, 7: 10}
+    assert known.match("one", whole[:7]).past.pauses == {3: 0, 5: 400}
+    alike = [whole[0], *messages(4, tag=" alike")[1:]]
+    assert known.match("three", alike).past.pauses == {}

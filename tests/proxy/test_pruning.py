@@ -12,7 +12,7 @@ from reading_tasks import document
 from rounds import WIRE, Step
 
 from autoprune.apps.proxy import Settings
-from autoprune.apps.proxy._pruning import Account, Job, Payloads, Target, Work
+from autoprune.apps.proxy._pruning import Account, Job, Outcome, Payloads, Target, Work
 
 WORDS = ("alpha", "beta", "gamma", "delta", "src/main.py", "error:", "None", "return")
 MODEL = "gpt-5"
@@ -53,6 +53,36 @@ def test_the_usage_of_an_answer_calibrates_the_next_prune():
     # The account is in the provider's tokens too, as the safe zone is.
     assert after[1].before == 2 * after[0].before
     assert after[1].after <= after[1].safe_zone == 20_480
+
+
+def test_a_late_answer_calibrates_by_its_own_prompt():
+    """While it was on its way, a side question about a part of the conversation was sent."""
+    work = Work(Settings(safe_zone="200k"))
+    done, account = asked(work, 60)
+    side, _ = asked(work, 20)
+    work.learn(side.conversation, {"input_tokens": account.after}, done.number)
+    _, after = asked(work, 61)
+    assert (done.conversation, after.cleared) == (side.conversation, ())
+    assert after.before < 1.1 * account.before
+
+
+def test_a_late_answer_shows_the_cache_life_that_its_own_request_asked_for():
+    """A side question without an hour's cache is answered after the conversation's request for an hour."""
+    work, hour = Work(Settings(safe_zone="200k")), {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
+    short, _ = asked(work, 10)
+    asked(work, 11, **hour)
+    usage = {"input_tokens": 9, "cache_creation": {"ephemeral_5m_input_tokens": 9}}
+    work.learn(short.conversation, usage, short.number)
+    _, account = asked(work, 12, **hour)
+    assert account.prices.life == 3_600
+
+
+def asked(work: Work, results: int, **others: Any) -> tuple[Outcome, Account]:
+    """Prune a request with this many results in Anthropic's format."""
+    done = work.prune(Job("/v1/messages", {}, body(results, **others), "s", 0.0))
+    account = work.account(done.number)
+    assert account
+    return done, account
 
 
 def test_a_cache_mark_before_a_cut_is_sent_and_noted():
@@ -204,8 +234,9 @@ def test_the_newest_payloads_are_kept_up_to_a_number_of_bytes():
 
 def zone_of(work: Work, model: str, headers: dict[str, str], **others: Any) -> int:
     """The safe zone of a request of a new conversation."""
-    known = json.dumps({"model": model, "messages": conversation(2), **others}).encode()
-    done = work.prune(Job("/v1/messages", headers, known, str(next(NUMBERS)), 0.0, upstream="a"))
+    name = str(next(NUMBERS))
+    known = json.dumps({"model": model, "messages": [{"role": "user", "content": name}, *conversation(2)], **others})
+    done = work.prune(Job("/v1/messages", headers, known.encode(), name, 0.0, upstream="a"))
     account = work.account(done.number)
     assert account
     return account.safe_zone

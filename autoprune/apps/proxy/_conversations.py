@@ -4,6 +4,16 @@ A client may change the model in the middle of a conversation, or ask another mo
 has its own cache and its own tokens, and so its own `TrackedConversation`. But a result that was cleared for one model
 stays cleared for the other: they share a `Past`.
 
+A conversation may branch: agents fork it, ask side questions about it, and go back in it, also while a request is on
+its way. What the provider has cached of a branch was pruned by the pauses and invoices of this branch:
+
+    request                             past
+    1 to 40 of the conversation         one
+    41 of a fork                        a copy, from here on the fork's
+    41 of the conversation              the one of requests 1 to 40, which the fork has not changed
+    1 of a session that begins with     a copy, as the fork's
+    requests 1 to 40 of this one
+
 **The cache's life.** A request asks for a time to live by its cache marks. Its answer reports how many tokens were
 written for which time:
 
@@ -41,10 +51,10 @@ OpenAI ("Prompt caching": `prompt_cache_options`, `prompt_cache_retention`, `cac
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from hashlib import blake2b
 from itertools import count
 from typing import TypeAlias
@@ -52,11 +62,13 @@ from typing import TypeAlias
 from autoprune.apps.proxy._resuming import Past, PastFiles
 from autoprune.economics import CACHE_LIFE, WARM
 from autoprune.errors import SettingsError, is_number
-from autoprune.pruners.history import Recent, prefix_digests
+from autoprune.pruners.history import Recent, end_digest, is_from_model, prefix_digests
 from autoprune.settings import LONGEST_TTL, ttl_seconds
 from autoprune.tokens import calibration, counts_cached, is_plausible, prompt_tokens
 
 STEADY = 0.05  # a calibration stays until it is off by more than this: the limits of windows and clients are close
+MOST_BRANCHES = 8  # of a conversation
+MOST_UNANSWERED = 16  # prompts of a conversation whose answer may still come
 LEAST_MEASURED = 10_000  # tokens: in smaller prompts tool schemas weigh most, and providers count these differently
 STEPS = 50  # a calibration is rounded to a multiple of 1/50
 
@@ -100,7 +112,8 @@ class Cache:
     """The provider's cache of one conversation: its life in seconds, and the source of that value.
 
     `usual` is the life if nothing else is known. `given` is the life in the settings, which takes precedence over all
-    other sources. `reads` shows whether such caches live so long, and is shared by conversations.
+    other sources. `reads` shows whether such caches live so long, and is shared by conversations. `requested` is the
+    life that the last request asked for.
     """
 
     usual: float = CACHE_LIFE
@@ -108,7 +121,7 @@ class Cache:
     life: float = CACHE_LIFE
     source: str = USUAL
     reads: Reads = field(default_factory=Reads)
-    _requested: Life = None
+    requested: Life = None
     _before: tuple[float, str] = (0.0, USUAL)
     _reported: dict[Life, float] = field(default_factory=dict)  # by the life that the request asked for
 
@@ -119,17 +132,17 @@ class Cache:
 
     def note_request(self, requested: Life) -> None:
         now = self._life_for(requested)
-        self.life, self.source = now if requested == self._requested else max(now, self._before)
-        self._requested, self._before = requested, now
+        self.life, self.source = now if requested == self.requested else max(now, self._before)
+        self.requested, self._before = requested, now
 
-    def learn_life(self, usage: object) -> None:
-        """Record the cache writes that the answer to the last request reports, with their lives."""
+    def learn_life(self, usage: object, requested: Life) -> None:
+        """Record the cache writes that the answer to a request that asked for this life reports, with their lives."""
         tokens = cache_writes(usage)
         if not tokens:
             return
         # The system prompt may be written with another life than the messages, for which the request asks.
-        wanted = self.usual if self._requested is None else self._requested
-        self._reported[self._requested] = wanted if wanted in tokens else max(tokens, key=lambda life: tokens[life])
+        wanted = self.usual if requested is None else requested
+        self._reported[requested] = wanted if wanted in tokens else max(tokens, key=lambda life: tokens[life])
 
     def _life_for(self, requested: Life) -> tuple[float, str]:
         if self.given is not None:
@@ -185,6 +198,19 @@ def draw_arm(share: float, seed: str, session: str, start: str) -> str:
     return UNPRUNED if drawn / 256**DRAW_BYTES < share else PRUNED
 
 
+@dataclass(frozen=True)
+class Prompt:
+    """A prompt that was sent: its branch, its number of messages, its tokens, and the cache life it asked for.
+
+    The tokens are in pruning's count; 0 messages are those of the branch's last request.
+    """
+
+    past: Past
+    messages: int
+    counted: int
+    requested: Life
+
+
 @dataclass
 class TrackedConversation:
     """The state of a conversation with a model.
@@ -192,7 +218,8 @@ class TrackedConversation:
     `asked_at` is when the last request came, `idle` the seconds before it, and `counted` its prompt in pruning's token
     count. `is_edited` tells whether it cleared results. `answered` is the prompt of the last answer in the provider's
     tokens, and `before` that of the previous request's answer; 0 if it is not known. `kept_as` is the name under which
-    its past is kept; "" if it is not.
+    its past is kept; "" if it is not. `past` is the branch of the last request, and `end` the digest of its last
+    messages. `prompts` are those whose answer may still come, by the number of the prune.
     """
 
     name: str
@@ -206,6 +233,8 @@ class TrackedConversation:
     answered: int = 0
     before: int = 0
     kept_as: str = ""
+    end: str = ""
+    prompts: dict[int, Prompt] = field(default_factory=dict)
 
     def note_request(self, messages: int, at: float, *, counts_only: bool = False) -> float:
         """Record a request with this many messages, and return the seconds since the previous request.
@@ -220,7 +249,7 @@ class TrackedConversation:
             if messages > max(self.past.pauses, default=0):
                 self.past.pauses[messages] = pause
             return 0.0
-        self.past.note_request(messages)
+        self.past.note_request(messages, self.end)
         known = self.past.pauses.get(messages)
         self.past.pauses = {before: pause for before, pause in self.past.pauses.items() if before <= messages}
         if known is None or known <= self.cache.life < pause:
@@ -230,23 +259,31 @@ class TrackedConversation:
         self.before, self.answered = self.answered, 0
         return self.past.pauses[messages]
 
-    def learn(self, usage: object, messages: int = 0) -> None:
+    def note_prompt(self, number: int, prompt: Prompt, *, is_edited: bool) -> None:
+        """Record the prompt of a prune, and whether that cleared results."""
+        self.prompts[number] = prompt
+        self.prompts = dict([*self.prompts.items()][-MOST_UNANSWERED:])
+        self.counted, self.is_edited = prompt.counted, is_edited
+
+    def learn(self, usage: object, number: int = 0) -> None:
         """Learn the cache life and the token calibration from the usage in an answer, unless it is implausible.
 
-        `messages` is the number of messages of the request; 0 is the last one.
+        `number` is that of the prune that was answered; 0 is the last one.
         """
+        last = Prompt(self.past, 0, self.counted, self.cache.requested)
+        prompt = self.prompts.pop(number, last)
         with suppress(SettingsError):
-            self.past.note_answer(usage, messages)
-        if self.counted < LEAST_MEASURED:
-            self.cache.learn_life(usage)
+            prompt.past.note_answer(usage, prompt.messages)
+        if prompt.counted < LEAST_MEASURED:
+            self.cache.learn_life(usage, prompt.requested)
             return
         try:
-            measured = calibration(usage, self.counted)
+            measured = calibration(usage, prompt.counted)
         except SettingsError:
             return
         if not is_plausible(measured):
             return
-        self.cache.learn_life(usage)
+        self.cache.learn_life(usage, prompt.requested)
         self._note_read(usage)
         if abs(measured / self.calibration - 1) > STEADY:
             self.calibration = max(1, round(measured * STEPS)) / STEPS
@@ -257,6 +294,41 @@ class TrackedConversation:
         if self.before and (read or counts_cached(usage)):
             is_warm = read >= WARM * min(self.before, self.answered)
             self.cache.reads.note(self.idle, is_warm=is_warm, is_edited=self.is_edited, life=self.cache.life)
+
+
+Shared: TypeAlias = tuple[int, bool]
+
+
+def shared_with(messages: Sequence[object]) -> Callable[[Past], Shared]:
+    """Return a function of a branch: how many messages the last request that it shares with these had.
+
+    It also returns whether that is the branch's last request, which these messages then continue.
+    """
+    digest_at = cache(partial(end_digest, messages))
+
+    def shared(past: Past) -> Shared:
+        ends = (end for end in sorted(past.ends, reverse=True) if end <= len(messages))
+        found = next((end for end in ends if past.ends[end] == digest_at(end)), 0)
+        return found, found == max(past.ends, default=0)
+
+    return shared
+
+
+def follow(branches: list[Past], shared: Callable[[Past], Shared]) -> Past:
+    """Return the branch that a request continues, or a new one that begins as the branch that shares most with it.
+
+    The list has the most recently used branches, the last one at the end.
+    """
+    best = max(reversed(branches), key=shared)
+    seen = max((each.seen_at for each in branches if each.seen_at is not None), default=None)
+    others = branches
+    if shared(best)[1]:
+        others = [each for each in branches if each is not best]
+    else:
+        best = best.branch()
+    best.seen_at = seen
+    branches[:] = [*others, best][-MOST_BRANCHES:]
+    return best
 
 
 class Conversations:
@@ -271,20 +343,30 @@ class Conversations:
         self._kept = kept or PastFiles()
         self.reads = lru_cache(most)(lambda upstream, model, requested: Reads())  # the most recently used ones
         self._known = Recent(most, lambda head: TrackedConversation(f"{head}/{next(numbers)}"))
-        self._past = Recent(most, self._kept.load)
+        self._past = Recent(most, lambda head: [self._kept.load(head)])
 
     def match(self, session: str, messages: Sequence[object], model: str | None = None) -> TrackedConversation:
         """Find the conversation that the messages continue, or start a new conversation."""
         digests = prefix_digests(messages)
         found = self._known.match(f"{session}/{model}", digests)
-        found.past = self._past.match(session, digests)
+        branches = self._past.match(session, digests)
         is_answered = digests[0] != digests[1]
+        shared = shared_with(messages)
+        if is_answered and branches == [Past()]:
+            alike = (each for others in self._past for each in others if each.head == digests[1])
+            known = max(alike, key=shared, default=Past())
+            if any(map(is_from_model, messages[: shared(known)[0]])):  # the session was forked from another one
+                branches[:] = [known.branch()]
+        found.past = follow(branches, shared)
+        found.end = end_digest(messages, len(messages))
         if is_answered:
+            found.past.head = digests[1]
             found.kept_as = f"{session}/{digests[1]}"
         if found.asked_at is None and is_answered:  # begun elsewhere
             if found.past.asked_at is not None and not found.past.is_continued_by(messages):
                 vars(found.past).update(vars(Past()))
-            found.asked_at = self._kept.last_written(session) if found.past.asked_at is None else found.past.asked_at
+            times = found.past.seen_at, found.past.asked_at, self._kept.last_written(session)
+            found.asked_at = next((each for each in times if each is not None), None)
             found.calibration = found.past.calibration or found.calibration
         if found.past.arm is None:
             found.past.arm = self._draw_arm(session, digests[0])

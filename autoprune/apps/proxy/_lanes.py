@@ -145,7 +145,7 @@ class Lanes:
 
     async def learn(self, lane: int, outcome: Outcome, usage: object) -> None:
         """Record the usage that a provider reported for a request."""
-        await self._run(lane, Work.learn, outcome.conversation, usage, outcome.messages)
+        await self._run(lane, Work.learn, outcome.conversation, usage, outcome.number)
 
     async def learn_window(self, target: Target, tokens: int) -> None:
         """Record in all lanes the context window that a provider stated for a model."""

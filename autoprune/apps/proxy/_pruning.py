@@ -24,8 +24,8 @@ from autoprune.apps.clients.compactions import (
     rule_for_headers,
 )
 from autoprune.apps.proxy._configuration import Settings
-from autoprune.apps.proxy._conversations import UNPRUNED, Cache, Conversations, TrackedConversation
-from autoprune.apps.proxy._resuming import PastFiles
+from autoprune.apps.proxy._conversations import UNPRUNED, Cache, Conversations, Prompt, TrackedConversation
+from autoprune.apps.proxy._resuming import Past, PastFiles
 from autoprune.conversation.edits import Fold, Replace
 from autoprune.conversation.limited_archive import LimitedDirectory
 from autoprune.conversation.placeholders import content_id, text_to_archive
@@ -115,7 +115,6 @@ class Outcome:
     number: int = 0
     note: str = ""
     counts_only: bool = False
-    messages: int = 0
     seconds: float = 0.0
     target: Target = Target()
 
@@ -153,14 +152,16 @@ class Account:
 
 @dataclass(frozen=True)
 class Open:
-    """A prune whose account is due."""
+    """A prune whose account is due, with the branch of the conversation and the cache life that it asked for."""
 
     result: Result[Any]
     conversation: TrackedConversation
+    past: Past
     model: str | None
     pause: float
     life: float
     life_from: str
+    requested: float | None
     compact_at: int | None
     is_compaction: bool
 
@@ -237,10 +238,10 @@ class Work:
         """Return the account of a prune the first time it is requested; None after that or if there is none."""
         return self._make_account(number) if number in self._open else self._accounts.pop(number, None)
 
-    def learn(self, conversation: str, usage: object, messages: int = 0) -> None:
-        """Record the usage that a provider reported for the last request of a conversation, or for an earlier one."""
+    def learn(self, conversation: str, usage: object, number: int = 0) -> None:
+        """Record the usage that a provider reported for a prune of a conversation; 0 is the last one."""
         if known := self._conversations.get(conversation):
-            known.learn(usage, messages)
+            known.learn(usage, number)
             self._conversations.keep(known)
 
     def learn_window(self, target: Target, tokens: int) -> None:
@@ -300,16 +301,14 @@ class Work:
             return Outcome(note=pruned.note)
         notes = (whole_because,) if whole_because else pruned.result.report.fallbacks
         changed = None if pruned.body is body or whole_because else to_json(with_items(pruned.body, trigger))
-        point, life = options.get("compact_at"), (cache.life, cache.unusual_source)
-        opened = Open(pruned.result, known, found.model, pause, *life, point, is_compaction)
+        due = pruned.result, known, found.model, pause, options.get("compact_at"), is_compaction
         return Outcome(
             headers=pruned.headers,
             body=changed,
             conversation=known.name,
-            number=0 if pruned.counts_only else self._open_account(opened),
+            number=0 if pruned.counts_only else self._open_account(*due),
             note=notes[-1] if notes else "",  # those of this request are behind those of the settings
             counts_only=pruned.counts_only,
-            messages=len(messages),
             target=target,
         )
 
@@ -349,10 +348,19 @@ class Work:
 
     # Accounts
 
-    def _open_account(self, prune: Open) -> int:
+    def _open_account(
+        self,
+        result: Result[Any],
+        known: TrackedConversation,
+        model: str | None,
+        pause: float,
+        point: int | None,
+        is_compaction: bool,
+    ) -> int:
         """Assign a number to a new prune. If too many accounts are due, compute the oldest account now."""
-        number = next(self._numbers)
-        self._open[number] = prune
+        number, cache = next(self._numbers), known.cache
+        life = cache.life, cache.unusual_source, cache.requested
+        self._open[number] = Open(result, known, known.past, model, pause, *life, point, is_compaction)
         holding = [each for each, prune in self._open.items() if prune.conversation.counted]
         if len(holding) > MOST_OPEN:
             self._accounts[holding[0]] = self._make_account(holding[0])
@@ -363,22 +371,23 @@ class Work:
         known, report, sent = prune.conversation, prune.result.report, prune.result.sent
         cleared = tuple(self._newly_cleared(prune.result, known))
         listed = prices(None, prune.model, prune.life)
-        known.counted, known.is_edited = sent.tokens, bool(cleared) or prune.is_compaction
+        messages, is_edited = len(report.plan.transcript.messages), bool(cleared) or prune.is_compaction
+        known.note_prompt(number, Prompt(prune.past, messages, sent.tokens, prune.requested), is_edited=is_edited)
         self._conversations.keep(known)
         return Account(
             model=prune.model,
             safe_zone=report.safe_zone,
-            messages=len(report.plan.transcript.messages),
+            messages=messages,
             pause=prune.pause,
             before=report.tokens_before,
             after=report.tokens_after,
             sent=sent,
-            prices=listed.with_reads if known.past.has_reads else listed,
+            prices=listed.with_reads if prune.past.has_reads else listed,
             cleared=cleared,
             decisions=(*report.decisions, *filter(None, (report.mark_note,))),
             life_from=prune.life_from,
             compact_at=prune.compact_at,
-            arm=known.past.arm or "",
+            arm=prune.past.arm or "",
             is_compaction=prune.is_compaction,
         )
 

@@ -17,7 +17,7 @@ A file holds times, numbers and settings, and none of the conversation's text. I
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from autoprune.conversation.limited_archive import LimitedDirectory
@@ -38,7 +38,8 @@ class Past:
     one before. `history` are the settings of its requests, and `cleared` the ids of payloads cleared so far. `arm` is
     that of the holdout; None before it is drawn. `asked_at` is when an earlier proxy, or the client without one, sent
     the last request, and `calibration` that of an earlier proxy; both are None if nobody knows. `seen_at` is when this
-    proxy got the last request, for any model.
+    proxy got the last request, for any model. `head` is the digest of the messages up to the model's first one, and
+    `ends` are digests of the last messages of the requests that this proxy got, by their number of messages.
     """
 
     pauses: dict[int, float] = field(default_factory=dict)
@@ -49,11 +50,21 @@ class Past:
     asked_at: float | None = None
     calibration: float | None = None
     seen_at: float | None = None
+    head: str = ""
+    ends: dict[int, str] = field(default_factory=dict)
     _asked: int = 0
     _answered: tuple[int, Invoice] | None = None
 
-    def note_request(self, messages: int) -> None:
-        """Record a request. The answer to the one before is known from here on, if it has come."""
+    def branch(self) -> "Past":
+        """Return a copy for a conversation that continues differently from here."""
+        return replace(self, pauses={**self.pauses}, ends={**self.ends})
+
+    def note_request(self, messages: int, end: str = "") -> None:
+        """Record a request with the digest of its last messages.
+
+        The answer to the one before is known from here on, if it has come.
+        """
+        self.ends = {before: each for before, each in self.ends.items() if before <= messages} | {messages: end}
         self.invoices = {before: each for before, each in self.invoices.items() if before <= messages}
         if self._answered and self._answered[0] == self._asked < messages:
             self.invoices.setdefault(messages, self._answered[1])
