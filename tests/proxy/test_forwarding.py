@@ -589,6 +589,13 @@ def test_control_characters_in_an_answers_headers_are_replaced(proxy_to: ProxyTo
     assert (got.status_code, got.headers["x-said"]) == (200, "a b c")
 
 
+def test_a_length_beside_chunks_is_not_forwarded(proxy_to: ProxyTo) -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with serving(always(head + b"2\r\n{}\r\n0\r\n\r\n")) as upstream:
+        got = httpx.post(f"{proxy_to(upstream.url).url}/v1/messages", content=body(2))
+    assert (got.content, got.headers.get("content-length")) == (b"{}", None)
+
+
 def test_connection_headers_are_not_forwarded(proxy_to: ProxyTo) -> None:
     with serving(always(answer(connection="keep-alive, x-hop", x_hop="1", x_kept="2"))) as upstream:
         headers = {"Connection": "close, x-private", "X-Private": "1", "TE": "trailers", "X-Kept": "2"}

@@ -120,6 +120,8 @@ def end_to_end(headers: Iterable[tuple[bytes, bytes]], *dropped: str) -> Headers
     known = list(headers)
     listed = (value.decode("latin-1") for name, value in known if name.lower() == b"connection")
     own = {word.strip().lower() for value in listed for word in value.split(",")}
+    if any(name.lower() == b"transfer-encoding" for name, _ in known):
+        own.add("content-length")  # it does not count beside this one. Source: RFC 9112, section 6.3
     gone = {each.encode("latin-1") for each in {*HOP_BY_HOP, *own, *dropped}}
     return [(name, value) for name, value in known if name.lower() not in gone]
 
