@@ -223,6 +223,20 @@ def test_a_user_who_goes_back_behind_dropped_messages_continues_the_conversation
     assert ledger.total.net == pytest.approx(net + 4 * 0.1 * 900)
 
 
+def test_branches_in_turns_are_compared_with_their_own_prompts_and_save_by_their_own_prunes():
+    ledger = Ledger(PRICES)
+    whole = messages(100, 600, 300)
+    main, fork = ([*whole, *messages(first, 50, 50, name=name)] for name, first in (("main", 50), ("fork", 200)))
+    for known in (whole, main[:4], fork[:4]):
+        ledger.add(prompt(known))
+    ledger.add(prompt(main[:5], changed(main[:5], 1, 0)))
+    ledger.add(prompt(fork[:5]))
+    ledger.add(prompt(main, changed(main, 1, 0)))
+    assert ledger.total.net == pytest.approx(2 * 0.1 * 600 - 1.15 * 350)
+    read, written = 1_000 + 1_000 + 1_050 + 1_200 + 1_100, 1_000 + 50 + 200 + 50 + 50 + 50
+    assert ledger.unpruned == pytest.approx(0.1 * read + 1.25 * written)
+
+
 def test_a_changed_newest_message_directly_behind_dropped_ones_loses_only_itself():
     ledger = Ledger(PRICES)
     whole = messages(100, 600, 300, 50)

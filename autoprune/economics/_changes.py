@@ -174,6 +174,12 @@ def _find_base(before: Previous, now: Sent) -> Weighed | None:
     return closest
 
 
+def shared_prefix(before: Previous, now: Sent) -> tuple[int, bool]:
+    """Return how many messages a request shares with an earlier one, and whether it continues all of these."""
+    lengths = [(_shared_length(each, now.given), len(each)) for each in (before.whole, before.sent)]
+    return max(shared for shared, _ in lengths), any(shared == length for shared, length in lengths)
+
+
 def _stored(now: Sent, known: Iterable[int] = ()) -> tuple[int, ...]:
     """The prefixes that are stored after a request, if the provider stores them at marks: `known` and its own."""
     return tuple(sorted({*known, *(most for _, most in now.marks), len(now.sent)}))

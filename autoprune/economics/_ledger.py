@@ -15,6 +15,9 @@ summaries, and results that were cleared and fetched again.
 If prices have tiers, all of these are multiplied by the tier of the prompt that was sent. A prompt that would be in a
 higher tier without prunes saves the difference, which is divided among the prunes by the tokens that each removed.
 
+A conversation may branch, and its branches may continue in turns. Each request is compared with the earlier one that it
+shares most with, and only the prunes of its own branch save tokens at it.
+
 With prices of (1.25, 0.1), clearing 1,000 tokens in front of 10,000 cached ones costs 1.15 · 10,000 = 11,500 and saves
 100 at each request. It pays after 115 requests, which is `Prices.break_even(1_000, 10_000)`.
 """
@@ -23,12 +26,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from autoprune.economics._changes import Change, Previous, Pruned, Sent, TextRatio, check_pauses, find_change
+from autoprune.economics._changes import (
+    Change,
+    Previous,
+    Pruned,
+    Sent,
+    TextRatio,
+    check_pauses,
+    find_change,
+    shared_prefix,
+)
 from autoprune.economics._entries import LedgerEntry, Total, count_noun, sum_up, table
 from autoprune.economics._prices import CACHE_LIFE, CALL_TOKENS, Prices, Tier
 from autoprune.economics._prices import prices as prices_of
 from autoprune.errors import SettingsError, is_number, require_keys
 from autoprune.tokens import PLAUSIBLE, is_plausible, prompt_tokens, spent_tokens
+
+MOST_BRANCHES = 8  # of a conversation, besides the last one
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +91,8 @@ class Ledger:
         self._scaled: tuple[LedgerEntry, ...] | None = None  # in the provider's tokens, until the next request
         self._bill = 0.0  # the cost of all prompts that were sent, in input tokens
         self._before: Previous | None = None
+        self._active: frozenset[int] = frozenset()  # the entries of the branch of the last request
+        self._others: tuple[tuple[Previous, frozenset[int]], ...] = ()  # the last prompts of other branches, and theirs
         self._thinking = 0  # tokens that have become invalid
         # By the digest of an answer with valid thinking: its tokens as reported, and as counted.
         self._answers: dict[str, tuple[int, int]] = {}
@@ -97,17 +113,20 @@ class Ledger:
         self._record_usage(usage)
         self.requests += 1
         is_cold = pause > self.prices.life
-        change = find_change(self._before, now, is_cold=is_cold)
+        change = find_change(self._find_branch(now), now, is_cold=is_cold)
         if change.is_other:  # the prunes of the previous conversation neither save nor cost anything from now on
             self._entries = [replace(entry, is_over=True) for entry in self._entries]
             self._cleared, self._thinking, self._answers = {}, 0, {}
+            self._active, self._others = frozenset(), ()
         self._record_answer(now)
         gained = self._gained
         times = self._times(change.now.tokens)
         # A conversation that an earlier process began is cached without pruning as well, unless its cache has expired.
         is_warm = change.is_warm or (self._before is None and pause > 0 and not is_cold)
         price = times * (self.prices.read if is_warm else self.prices.write)
-        self._entries = [entry.after_request(price) for entry in self._entries]
+        self._entries = [
+            entry.after_request(price) if at in self._active else entry for at, entry in enumerate(self._entries)
+        ]
         self._charge_fetched(now)
         self._record_change(now, change, price, times * (self.prices.write - self.prices.read), is_cold=is_cold)
         self._before = change.now
@@ -116,6 +135,20 @@ class Ledger:
         higher = self._times(change.now.tokens + change.now.saved) / times - 1
         self._share_tier_savings(higher * (cost + self._gained - gained))
         self._scaled = None
+
+    def _find_branch(self, now: Sent) -> Previous | None:
+        """Return the earlier prompt that a request shares most with, and switch to its branch.
+
+        If the request does not continue that prompt, it begins another branch.
+        """
+        if self._before is None:
+            return None
+        branches = [(self._before, self._active), *self._others]
+        best = max(branches, key=lambda each: shared_prefix(each[0], now)[0])
+        _, continues = shared_prefix(best[0], now)
+        self._others = tuple(each for each in branches if each is not best or not continues)[:MOST_BRANCHES]
+        self._active = best[1]
+        return best[0]
 
     @property
     def _gained(self) -> float:
@@ -128,7 +161,7 @@ class Ledger:
 
     def _share_tier_savings(self, saved: float) -> None:
         """Divide what a request saved by being in a lower tier among the prunes, by the tokens that each removed."""
-        shares = [0 if entry.is_over else max(0, entry.smaller_by) for entry in self._entries]
+        shares = [max(0, entry.smaller_by) if at in self._active else 0 for at, entry in enumerate(self._entries)]
         whole = sum(shares)
         if not saved or not whole:
             return
@@ -194,6 +227,7 @@ class Ledger:
             "thinking": self._thinking,
             "answers": {digest: [*tokens] for digest, tokens in self._answers.items()},
             "before": self._before and self._before.to_dict(),
+            "active": sorted(self._active),
         }
 
     @classmethod
@@ -212,6 +246,8 @@ class Ledger:
             ledger._thinking = record.get("thinking", 0)
             ledger._answers = {digest: (known, seen) for digest, (known, seen) in record.get("answers", {}).items()}
             ledger._before = record["before"] and Previous.from_dict(record["before"])
+            unfinished = (at for at, entry in enumerate(ledger._entries) if not entry.is_over)
+            ledger._active = frozenset(record.get("active", unfinished))
         return ledger
 
     def _record_usage(self, usage: object) -> None:
@@ -272,8 +308,8 @@ class Ledger:
         thinking, self._thinking = max(0, now.thinking - self._thinking), now.thinking
         thinking += self._take_withheld(now.lost)
         # A rewrite is added to the newest open prune. If there is none, it gets a new entry.
-        is_open = bool(self._entries) and not self._entries[-1].is_over
-        if found.removed or summarizing or (found.rewritten and not is_open):
+        newest = max(self._active, default=None)
+        if found.removed or summarizing or (found.rewritten and newest is None):
             entry = LedgerEntry(
                 prices=self.prices,
                 request=self.requests,
@@ -289,10 +325,11 @@ class Ledger:
             )
             # A result that is cleared again is still charged to the prune that cleared it first.
             self._cleared = {**dict.fromkeys(now.cleared, len(self._entries)), **self._cleared}
+            self._active |= {len(self._entries)}
             self._entries.append(entry)
-        elif found.rewritten or (thinking and is_open):
-            last = self._entries[-1].after_rewrite(found.rewritten, more)
-            self._entries[-1] = replace(last, thinking=last.thinking + thinking)
+        elif newest is not None and (found.rewritten or thinking):
+            last = self._entries[newest].after_rewrite(found.rewritten, more)
+            self._entries[newest] = replace(last, thinking=last.thinking + thinking)
 
     def _summarizing(self, now: Sent) -> float:
         """Compute the cost of summarizing models in input tokens, from dollars if both cost and price are known."""
