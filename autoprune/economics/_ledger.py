@@ -98,13 +98,23 @@ class Ledger:
         self._answers: dict[str, tuple[int, int]] = {}
         self._cleared: dict[str, int] = {}  # digest of a result -> index of the entry that cleared it
 
-    def add(self, result: Pruned, *, usage: object = None, pauses: Mapping[int, float] | None = None) -> None:
+    def add(
+        self,
+        result: Pruned,
+        *,
+        usage: object = None,
+        pauses: Mapping[int, float] | None = None,
+        aside: bool = False,
+    ) -> None:
         """Record the result of a prune whose conversation is sent now. Call this once for each request, pruned or not.
 
         `usage` is the provider's report for the answer to the previous request. `pauses` are the pauses given to
         `prune`; after a pause longer than the cache's life nothing is cached. A usage whose prompt is not between 0.5
-        and 4 times the counted tokens is not used: it goes to `unused` and not to `reported`. Raises SettingsError if
-        `result` is not a result of `prune`, for impossible pauses, and for a usage without input tokens.
+        and 4 times the counted tokens is not used: it goes to `unused` and not to `reported`. After a request `aside`,
+        such as a client's own compaction, the conversation continues from the request before it.
+
+        Raises SettingsError if `result` is not a result of `prune`, for impossible pauses, and for a usage without
+        input tokens.
         """
         now = getattr(result, "sent", None)
         if not isinstance(now, Sent):
@@ -112,6 +122,7 @@ class Ledger:
         pause = check_pauses(pauses).get(len(now.given), 0.0)
         self._record_usage(usage)
         self.requests += 1
+        before, others = (self._before, self._active, self._cleared, self._thinking), self._others
         is_cold = pause > self.prices.life
         change = find_change(self._find_branch(now), now, is_cold=is_cold)
         if change.is_other:  # the prunes of the previous conversation neither save nor cost anything from now on
@@ -134,6 +145,9 @@ class Ledger:
         self._bill += cost
         higher = self._times(change.now.tokens + change.now.saved) / times - 1
         self._share_tier_savings(higher * (cost + self._gained - gained))
+        if aside:
+            self._others = ((change.now, self._active), *others)[:MOST_BRANCHES]
+            self._before, self._active, self._cleared, self._thinking = before
         self._scaled = None
 
     def _find_branch(self, now: Sent) -> Previous | None:

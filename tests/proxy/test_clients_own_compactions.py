@@ -108,22 +108,32 @@ def test_a_compaction_goes_through_whole_if_it_fits():
 
 
 def test_the_ledger_has_the_cost_of_a_compaction_that_goes_through_whole():
-    """What is behind the first cut is written to the cache again, and a cold cache costs nothing more."""
+    """What is behind the first cut is written again, but not in a cold cache, and not when the conversation goes on."""
     for pause, is_cold in ((5.0, False), (9_000.0, True)):
         work = Work(Settings(safe_zone=20_000, strategy="low_water"))
         session = ClientSession("s", "claude-cli/2", "/v1/messages", 0.0)
         messages = conversation(25, 2_000)
-        nets = []
-        for given, at in ((messages, 0.0), (ask_to_compact(messages), pause)):
+        asked = ask_to_compact(messages)
+        requests = ((messages, 0.0), (asked, pause), (asked, pause + 1), ([*messages, messages[0]], pause + 2))
+        nets, accounts = [], []
+        for given, at in requests:
             account = work.account((done := send(work, given, at=at)).number)
             assert account
             session.enter_request(account, done, at)
+            session.usage = {"input_tokens": account.sent.tokens}
+            work.learn(done.conversation, session.usage, done.number)
             nets.append(session.ledger.total.net)
-        prices, behind = account.prices, sum(tokens for _, tokens in account.sent.given[2 : len(messages)])
-        expected = 0.0 if is_cold else (prices.write - prices.read) * behind
-        assert nets[0] - nets[1] == pytest.approx(expected)
-        assert (session.largest, session.seen) == (session.points[0].after, session.points[0].before)
-        assert session.points[1].note == COMPACTING
+            accounts.append(account)
+        first, compaction, _, last = accounts
+        prices, behind = first.prices, sum(tokens for _, tokens in compaction.sent.given[2 : len(messages)])
+        expected = (prices.write - prices.read) * behind
+        saved = prices.read * (last.before - last.after)
+        assert nets[0] - nets[1] == pytest.approx(0.0 if is_cold else expected)
+        assert nets[2] == pytest.approx(nets[1])  # the second one finds the first one in the cache
+        assert nets[3] - nets[2] == pytest.approx(saved)
+        assert session.largest == max(first.after, last.after)
+        assert [each.note == COMPACTING for each in session.points] == [False, True, True, False]
+        assert not session.ledger.unused
 
 
 def test_a_summarizer_with_a_prompt_of_its_own_costs_the_same_with_and_without_cuts():
@@ -136,17 +146,19 @@ def test_a_summarizer_with_a_prompt_of_its_own_costs_the_same_with_and_without_c
     assert (asked.body, asked.note, asked.number) == (None, COMPACTING, 0)
 
 
-def test_a_cut_before_a_compaction_does_not_make_the_cache_look_cold():
-    work, messages = Work(Settings(safe_zone=20_000, strategy="low_water")), conversation(25, 2_000)
+def test_nothing_is_learned_from_the_usage_of_a_compaction():
+    """It looks like a miss of the cache, and like the prompt after which the client compacts."""
+    work, messages = Work(Settings(safe_zone=20_000, strategy="low_water")), conversation(25, 12_000 // 2)
     for number in range(3):
-        for given, read in ((messages, 0), (ask_to_compact(messages), 100)):
+        for given, read in ((messages, 0), (ask_to_compact(messages), 100), (ask_to_compact(messages), 100)):
             done = send(work, given, f"{number}", at=5.0 * bool(read))
             account = work.account(done.number)
             assert account
-            work.learn(done.conversation, {"input_tokens": account.sent.tokens, "cache_read_input_tokens": read})
+            usage = {"input_tokens": account.sent.tokens, "cache_read_input_tokens": read}
+            work.learn(done.conversation, usage, done.number)
     account = work.account(send(work, conversation(1), "new").number)
     assert account
-    assert account.prices.life == 300.0
+    assert (account.prices.life, account.compact_at) == (300.0, 167_000)
 
 
 def test_a_compaction_by_the_provider_keeps_the_earlier_cuts_if_the_whole_does_not_fit():

@@ -268,10 +268,13 @@ class TrackedConversation:
     def learn(self, usage: object, number: int = 0) -> None:
         """Learn the cache life and the token calibration from the usage in an answer, unless it is implausible.
 
-        `number` is that of the prune that was answered; 0 is the last one.
+        `number` is that of the prune that was answered; 0 is the last one. Of a prompt that is not known, nothing is
+        learned.
         """
         last = Prompt(self.past, 0, self.counted, self.cache.requested)
-        prompt = self.prompts.pop(number, last)
+        prompt = self.prompts.pop(number, None) if number else last
+        if prompt is None:
+            return
         with suppress(SettingsError):
             prompt.past.note_answer(usage, prompt.messages)
         if prompt.counted < LEAST_MEASURED:

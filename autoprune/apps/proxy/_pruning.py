@@ -371,8 +371,10 @@ class Work:
         known, report, sent = prune.conversation, prune.result.report, prune.result.sent
         cleared = tuple(self._newly_cleared(prune.result, known))
         listed = prices(None, prune.model, prune.life)
-        messages, is_edited = len(report.plan.transcript.messages), bool(cleared) or prune.is_compaction
-        known.note_prompt(number, Prompt(prune.past, messages, sent.tokens, prune.requested), is_edited=is_edited)
+        messages = len(report.plan.transcript.messages)
+        if not prune.is_compaction:  # later prompts do not continue it, and are not like it
+            prompt = Prompt(prune.past, messages, sent.tokens, prune.requested)
+            known.note_prompt(number, prompt, is_edited=bool(cleared))
         self._conversations.keep(known)
         return Account(
             model=prune.model,

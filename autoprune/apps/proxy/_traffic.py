@@ -223,15 +223,16 @@ class ClientSession:
         # If a request is sent again after a failure, the ledger uses the first prune, which lists the results cleared
         # then.
         is_again = self._is_unanswered and self._is_same_prompt(account)
+        usage = None if self._entered and self._entered.is_compaction else self.usage
         self._entered = entered = self._entered if is_again and self._entered else account
         self._before = copy(self.ledger), self.usage
         self._is_unanswered = False
         self.ledger.prices = account.prices
         pauses = {account.messages: account.pause}
         try:
-            self.ledger.add(entered, usage=self.usage, pauses=pauses)
+            self.ledger.add(entered, usage=usage, pauses=pauses, aside=account.is_compaction)
         except SettingsError:  # the usage cannot be read
-            self.ledger.add(entered, pauses=pauses)
+            self.ledger.add(entered, pauses=pauses, aside=account.is_compaction)
         self.usage = None
         self._note_usage()
 
