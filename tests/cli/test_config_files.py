@@ -65,10 +65,16 @@ def test_the_nearest_file_counts_up_to_the_root_of_the_repository(places: tuple[
 
 WRONG = {
     "a setting": ('safe_zon = "50k"', "has no key 'safe_zon' (did you mean safe_zone?)"),
-    "a table": ("[proxy]\nport = 1", "has no key 'proxy'"),
+    "a table": (
+        "[run]\nno_archive = true",
+        "has a table 'run', but can hold only settings: give options on the command",
+    ),
     "an option": ("port = 1", "has no key 'port'"),
-    "a list": ("model = [1]", "model is [1]: give a text, a number, true or false"),
-    "a date": ("model = 2026-01-01", "model is datetime.date(2026, 1, 1): give a text, a number, true or false"),
+    "a list": ("model = [1]", "model is [1]: give a text"),
+    "a date": ("model = 2026-01-01", "model is datetime.date(2026, 1, 1): give a text"),
+    "a flag for a text": ("strategy = true", "strategy is True: give a text"),
+    "a flag for a number": ("window = true", "window is True: give a number or a text"),
+    "no number": ("group_size = nan", "group_size is nan: give a number or a text"),
     "toml": (
         'strategy = "low_water"\nmodel = gpt-5',
         "is not valid TOML: Invalid value (at line 2, column 9); texts need quotes",

@@ -6,6 +6,7 @@ The keys are settings, used by `prune`, `run`, `proxy` and `settings`. A project
 may have read it, so its strategy must not run a file or send the conversation to a model.
 """
 
+import math
 import os
 import tomllib
 import unicodedata
@@ -21,6 +22,7 @@ NAME, PYPROJECT = "autoprune.toml", "pyproject.toml"
 # The proxy takes all other settings from each request.
 OF_REQUESTS = ("safe_zone", "strategy", "cache_ttl", "thinking_policy")
 COMMAND_SETTINGS = {"prune": SETTINGS, "settings": SETTINGS, "run": OF_REQUESTS, "proxy": OF_REQUESTS}
+TEXTS = ("strategy", "model", "provider", "format", "thinking_policy")
 RISKS = (".py:", "summarizer")  # in the name of a strategy: a Python file, or a model that gets the conversation
 
 
@@ -106,11 +108,18 @@ def find_defaults(files: Iterable[ConfigFile], command: str, environ: Mapping[st
 
 
 def _check(file: ConfigFile, name: str, value: object) -> None:
-    """Raise SettingsError for an unknown key, or for a value that is no text, number or flag, or is not allowed."""
+    """Raise SettingsError for an unknown key, or for a value that is no text or number, or is not allowed."""
+    if isinstance(value, dict):
+        raise SettingsError(
+            f"{file.path} has a table {name!r}, but can hold only settings: give options on the command line, and "
+            "AUTOPRUNE_NO_ARCHIVE=1 instead of no_archive"
+        )
     if name not in SETTINGS:
         raise SettingsError(f"{file.path} has no key {name!r}{did_you_mean(name, SETTINGS)}")
-    if not isinstance(value, str | int | float):
-        raise SettingsError(f"{file.path}: {name} is {value!r}: give a text, a number, true or false")
+    is_number = type(value) in (int, float) and math.isfinite(value)  # type: ignore[arg-type]
+    if not (isinstance(value, str) or (is_number and name not in TEXTS)):
+        kinds = "a text" if name in TEXTS else "a number or a text"
+        raise SettingsError(f"{file.path}: {name} is {value!r}: give {kinds}")
     # Python reads letters of other alphabets as their plain forms.
     text = unicodedata.normalize("NFKC", str(value))
     if file.is_project and name == "strategy" and any(risk in text for risk in RISKS):

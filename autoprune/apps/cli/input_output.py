@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from autoprune.apps.replay.session import load_reader
 from autoprune.apps.sessions import Reader, Session, agent_log, decode, load
 from autoprune.errors import SessionError
 
@@ -48,7 +47,11 @@ def _read_bytes(name: str, called: str) -> bytes:
 
 def load_readers(named: str | None) -> tuple[Reader, ...]:
     """Load the session reader that `--reader` names; empty without the option. Raises SettingsError."""
-    return () if named is None else (load_reader(named),)
+    if named is None:
+        return ()
+    from autoprune.apps.replay.session import load_reader  # slow, and rarely needed
+
+    return (load_reader(named),)
 
 
 def refuse_agent_log(path: str | None, readers: Sequence[Reader] = (), *, force: bool) -> None:

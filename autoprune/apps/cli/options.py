@@ -33,6 +33,8 @@ class Command(TyperCommand):
             if source and source.name == "DEFAULT_MAP":
                 given = ctx.obj[name]
                 raise SettingsError(f"{given.where}: {name} is {given.value!r}: {error.message}") from error
+            if source and source.name == "ENVIRONMENT" and error.param:
+                raise SettingsError(f"{error.param.envvar}: {error.message}") from error
             raise
         for each in self.params:
             value = ctx.params.get(each.name)

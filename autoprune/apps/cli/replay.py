@@ -72,11 +72,12 @@ MORE_MEANINGS = {
     "n": "how many pieces of code, edits or facts were needed, if less than 20; rows are grouped by the lowest share",
     "worst": "the highest cost up to any request of a conversation, without re-reads",
     "breaks": "requests at which a change made the provider's cache useless",
-    "others": "% of requests whose prompt still held this content as it was; shell edits are those in shell commands",
+    "shell edits": "the same for the old texts of edits in shell commands",
 }
 BASIS = (
-    "\nBelow a figure is its 95% confidence interval over projects. Simulated costs rest on our token counts and a "
-    "model of the cache, so they differ from the recorded ones; only their ratio is used."
+    "\nThe columns user's words, failure, files last edited and being read for a text are % of requests whose prompt "
+    "still held this content as it was. Below a figure is its 95% confidence interval over projects. Simulated costs "
+    "rest on our token counts and a model of the cache, so they differ from recorded ones; only their ratio is used."
 )
 COMPARE = "With session files or folders this command compares strategies."
 CHARTS = "With --html FILE it writes a page with charts."
