@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from proxy.conftest import messages
 
-from autoprune.apps.proxy._conversations import Conversations, TrackedConversation
+from autoprune.apps.proxy._conversations import Conversations, Prompt, TrackedConversation
 
 
 def test_a_conversation_is_recognized_from_its_first_request():
@@ -134,3 +134,29 @@ def test_a_session_that_was_forked_from_another_one_begins_with_its_past():
     assert known.match("one", whole[:7]).past.pauses == {3: 0, 5: 400}
     alike = [whole[0], *messages(4, tag=" alike")[1:]]
     assert known.match("three", alike).past.pauses == {}
+
+
+def test_counting_another_prompt_does_not_take_the_answer_of_a_request_on_its_way():
+    known, whole = Conversations(8), messages(4)
+    asked = known.match("session", whole[:5])
+    asked.note_request(5, 0.0)
+    asked.note_prompt(1, Prompt(asked.past, 5, 30_000, None), is_edited=False)
+    other = known.match("session", [*whole[:3], {"role": "user", "content": "No."}], counts_only=True)
+    other.note_request(4, 1.0, counts_only=True)
+    asked.learn({"input_tokens": 20_000, "cache_read_input_tokens": 10_000}, 1)
+    after = known.match("session", whole[:7])
+    after.note_request(7, 2.0)
+    assert [*after.past.invoices] == [7]
+
+
+def test_a_model_that_takes_over_has_nothing_in_its_cache():
+    known, whole = Conversations(8), messages(3)
+    known.match("session", whole[:3], "a").note_request(3, 0.0)
+    assert known.match("session", whole[:5], "b").note_request(5, 10.0) == 0.0
+
+
+def test_a_fork_is_drawn_for_an_arm_of_its_own():
+    known, whole = Conversations(8, holdout=0.5), messages(3)
+    one = known.match("one", whole[:3])
+    one.note_request(3, 0.0)
+    assert known.match("two", whole[:5]).past.pauses == {}

@@ -317,10 +317,10 @@ def shared_with(messages: Sequence[object]) -> Callable[[Past], Shared]:
     return shared
 
 
-def follow(branches: list[Past], shared: Callable[[Past], Shared]) -> Past:
+def follow(branches: list[Past], shared: Callable[[Past], Shared], *, keeps: bool = True) -> Past:
     """Return the branch that a request continues, or a new one that begins as the branch that shares most with it.
 
-    The list has the most recently used branches, the last one at the end.
+    The list has the most recently used branches, the last one at the end. It changes only if it `keeps` the branch.
     """
     best = max(reversed(branches), key=shared)
     seen = max((each.seen_at for each in branches if each.seen_at is not None), default=None)
@@ -330,7 +330,8 @@ def follow(branches: list[Past], shared: Callable[[Past], Shared]) -> Past:
     else:
         best = best.branch()
     best.seen_at = seen
-    branches[:] = [*others, best][-MOST_BRANCHES:]
+    if keeps:
+        branches[:] = [*others, best][-MOST_BRANCHES:]
     return best
 
 
@@ -342,35 +343,41 @@ class Conversations:
 
     def __init__(self, most: int, kept: PastFiles | None = None, holdout: float = 0.0, holdout_seed: str = "") -> None:
         numbers = count(1)
+        self._has_arms = holdout > 0  # which are drawn for each session
         self._draw_arm = partial(draw_arm, holdout, holdout_seed)
         self._kept = kept or PastFiles()
         self.reads = lru_cache(most)(lambda upstream, model, requested: Reads())  # the most recently used ones
         self._known = Recent(most, lambda head: TrackedConversation(f"{head}/{next(numbers)}"))
         self._past = Recent(most, lambda head: [self._kept.load(head)])
 
-    def match(self, session: str, messages: Sequence[object], model: str | None = None) -> TrackedConversation:
-        """Find the conversation that the messages continue, or start a new conversation."""
+    def match(
+        self, session: str, messages: Sequence[object], model: str | None = None, *, counts_only: bool = False
+    ) -> TrackedConversation:
+        """Find the conversation that the messages continue, or start a new conversation.
+
+        A request that `counts_only` begins no branch.
+        """
         digests = prefix_digests(messages)
         found = self._known.match(f"{session}/{model}", digests)
         branches = self._past.match(session, digests)
         is_answered = digests[0] != digests[1]
-        shared = shared_with(messages)
-        if is_answered and branches == [Past()]:
+        shared, forked_at = shared_with(messages), None
+        if is_answered and branches == [Past()] and not self._has_arms:
             alike = (each for others in self._past for each in others if each.head == digests[1])
             known = max(alike, key=shared, default=Past())
             if any(map(is_from_model, messages[: shared(known)[0]])):  # the session was forked from another one
-                branches[:] = [known.branch()]
-        found.past = follow(branches, shared)
+                branches[:], forked_at = [known.branch()], known.seen_at
+        found.past = follow(branches, shared, keeps=not counts_only)
         found.end = end_digest(messages, len(messages))
-        if is_answered:
-            found.past.head = digests[1]
-            found.kept_as = f"{session}/{digests[1]}"
         if found.asked_at is None and is_answered:  # begun elsewhere
             if found.past.asked_at is not None and not found.past.is_continued_by(messages):
                 vars(found.past).update(vars(Past()))
-            times = found.past.seen_at, found.past.asked_at, self._kept.last_written(session)
+            times = forked_at, found.past.asked_at, self._kept.last_written(session)
             found.asked_at = next((each for each in times if each is not None), None)
             found.calibration = found.past.calibration or found.calibration
+        if is_answered:
+            found.past.head = digests[1]
+            found.kept_as = f"{session}/{digests[1]}"
         if found.past.arm is None:
             found.past.arm = self._draw_arm(session, digests[0])
         return found

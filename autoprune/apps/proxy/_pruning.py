@@ -269,7 +269,7 @@ class Work:
             return Outcome(note=prune_request(self._pruner, body, job.path).note)
         if len(messages) > MOST_MESSAGES:
             return Outcome(note=f"the conversation has more than {MOST_MESSAGES:,} messages: it was sent unpruned")
-        known = self._conversations.match(job.session, messages, found.model)
+        known = self._conversations.match(job.session, messages, found.model, counts_only=found.counts_only)
         cache = self._update_cache(known, found, body, job.upstream)
         pause = known.note_request(len(messages), job.at, counts_only=found.counts_only)
         betas = requested_betas(job.headers, found.inside(body))

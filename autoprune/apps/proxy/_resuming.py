@@ -27,6 +27,7 @@ from autoprune.errors import ArchiveError
 from autoprune.pruners.history import History, check_history, is_from_model
 
 DAYS, MOST_BYTES = 30, 20_000_000  # a file takes some kilobytes
+MOST_ENDS = 32  # the newest ones: a request that changes what was sent before is compared with each
 LEAST_NAME = 8  # characters of a session's name by which its file is found
 
 
@@ -64,7 +65,8 @@ class Past:
 
         The answer to the one before is known from here on, if it has come.
         """
-        self.ends = {before: each for before, each in self.ends.items() if before <= messages} | {messages: end}
+        ends = {before: each for before, each in self.ends.items() if before < messages} | {messages: end}
+        self.ends = dict(sorted(ends.items())[-MOST_ENDS:])
         self.invoices = {before: each for before, each in self.invoices.items() if before <= messages}
         if self._answered and self._answered[0] == self._asked < messages:
             self.invoices.setdefault(messages, self._answered[1])
