@@ -14,7 +14,7 @@ from strict_provider.server import Provider, serve
 from autoprune import AgenticConversationPruner
 from autoprune.apps.proxy import ClientSession, Running, Settings, running
 from autoprune.apps.proxy._conversations import Cache, cache_writes
-from autoprune.apps.proxy._pruning import Account, Job, Work
+from autoprune.apps.proxy._pruning import Account, Job, Outcome, Work
 from autoprune.economics import model_prices
 from autoprune.errors import SettingsError
 from autoprune.pruners.requests import place, requested_life
@@ -156,8 +156,8 @@ class Lane:
     def __post_init__(self) -> None:
         self.work = Work(Settings(safe_zone="100k", strategy=self.strategy))
 
-    def ask(self, results: int, pause: float, ttl: str | None = None) -> tuple[str, Account, list[Any]]:
-        """Prune a conversation with this many results; return its name, its account, and the messages sent."""
+    def ask(self, results: int, pause: float, ttl: str | None = None) -> tuple[Outcome, Account, list[Any]]:
+        """Prune a conversation with this many results; return the outcome, its account, and the messages sent."""
         self.now += pause
         given = messages(results)
         if ttl:
@@ -166,7 +166,7 @@ class Lane:
         done = self.work.prune(Job("/v1/messages", {}, known, "s", self.now))
         account = self.work.account(done.number)
         assert account, done.note
-        return done.conversation, account, json.loads(done.body)["messages"] if done.body else given
+        return done, account, json.loads(done.body)["messages"] if done.body else given
 
 
 def marked(content: Any, ttl: str) -> list[Any]:
@@ -193,8 +193,8 @@ def lives(lane: Lane, answers: list[tuple[float, float]], ttl: str | None = None
     """The life that is assumed for each request, and for one after the last, given its pause and the share read."""
     found = []
     for results, (pause, share) in enumerate([*answers, (5.0, 0.0)], 10):
-        name, account, _ = lane.ask(results, pause, ttl)
-        lane.work.learn(name, read(account, share))
+        done, account, _ = lane.ask(results, pause, ttl)
+        lane.work.learn(done.conversation, read(account, share), done.number)
         found.append(account.prices.life)
     return found
 
@@ -239,8 +239,8 @@ def test_misses_say_nothing_if_clearing_is_their_cause_or_reads_are_not_counted(
     assert set(lives(lane, [(0.0, 0.0), *[(5.0, 0.0)] * 6])) == {SHORT}
     lane = Lane()
     for results in range(10, 18):
-        name, account, _ = lane.ask(results, 5.0)
-        lane.work.learn(name, {"input_tokens": account.sent.tokens})
+        done, account, _ = lane.ask(results, 5.0)
+        lane.work.learn(done.conversation, {"input_tokens": account.sent.tokens}, done.number)
     assert account.prices.life == SHORT
 
 
@@ -270,7 +270,7 @@ def test_no_request_makes_a_conversation_dearer_whatever_the_cache_holds(stores:
     head, ours, unpruned = 10_000, 0.0, 0.0
     before: list[Any] = []
     for results in range(1, 50):
-        name, _, sent = lane.ask(results, 400.0 if results % 20 == 0 else 5.0)
+        done, _, sent = lane.ask(results, 400.0 if results % 20 == 0 else 5.0)
         is_lost = not (stores and before) or results % 3 == 0 or results % 20 == 0
         pairs = enumerate(zip(sent, before, strict=False))
         same = next((at for at, (one, other) in pairs if one != other), len(before))
@@ -280,7 +280,8 @@ def test_no_request_makes_a_conversation_dearer_whatever_the_cache_holds(stores:
             for each, end in ((sent, same), (messages(results), len(before)))
         )
         usage = {"input_tokens": 0 if stores else size, "cache_read_input_tokens": held}
-        lane.work.learn(name, usage | {"cache_creation_input_tokens": size - held if stores else 0})
+        usage |= {"cache_creation_input_tokens": size - held if stores else 0}
+        lane.work.learn(done.conversation, usage, done.number)
         ours += prices.request(size, held) if stores else size
         unpruned += prices.request(whole, whole_held) if stores else whole
         assert ours <= unpruned * 1.0000001

@@ -90,7 +90,7 @@ def test_a_compaction_that_is_seen_corrects_the_point(model: str, prompt: int, e
     work, messages = Work(Settings()), conversation(30, prompt // 40)
     done = send(work, messages, model=model)
     work.account(done.number)
-    work.learn(done.conversation, {"input_tokens": prompt, "output_tokens": 1})
+    work.learn(done.conversation, {"input_tokens": prompt, "output_tokens": 1}, done.number)
     assert send(work, ask_to_compact(messages), at=5.0, model=model).note == COMPACTING
     assert zone(work, model=model) == expected
     assert zone(work, {"user-agent": "curl/8"}, model) == {MODEL: 180_000}.get(model, 980_000)

@@ -72,12 +72,18 @@ def test_a_pause_counts_from_the_last_request_to_any_model():
     assert [second.note_request(8, 410.0), second.idle] == [10.0, 400.0]
 
 
+def answer(conversation: TrackedConversation, counted: int, usage: dict[str, Any]) -> None:
+    """Have a prompt of so many counted tokens answered with a usage."""
+    conversation.note_prompt(1, Prompt(conversation.past, 1, counted, None), is_edited=False)
+    conversation.learn(usage, 1)
+
+
 def test_a_calibration_stays_until_it_is_clearly_off():
-    conversation = TrackedConversation("a", counted=10_000)
+    conversation = TrackedConversation("a")
     for tokens, expected in ((14_200, 1.42), (14_800, 1.42), (13_600, 1.42), (18_000, 1.8)):
-        conversation.learn({"input_tokens": tokens})
+        answer(conversation, 10_000, {"input_tokens": tokens})
         assert conversation.calibration == expected
-    conversation.learn({"nothing": 1})
+    answer(conversation, 10_000, {"nothing": 1})
     assert conversation.calibration == 1.8
 
 
@@ -86,22 +92,22 @@ IMPLAUSIBLE = [{"input_tokens": tokens} for tokens in (1, 9_999, 80_001, 10**9, 
 
 @pytest.mark.parametrize("usage", IMPLAUSIBLE)
 def test_a_usage_that_cannot_be_true_teaches_nothing(usage: dict[str, Any]):
-    conversation = TrackedConversation("a", counted=20_000, calibration=1.2)
-    conversation.learn({**usage, "cache_creation": {"ephemeral_1h_input_tokens": 900}})
+    conversation = TrackedConversation("a", calibration=1.2)
+    answer(conversation, 20_000, {**usage, "cache_creation": {"ephemeral_1h_input_tokens": 900}})
     conversation.cache.note_request(None)
     assert (conversation.calibration, conversation.cache.life) == (1.2, 300)
 
 
 @pytest.mark.parametrize(("tokens", "ratio"), [(10_000, 0.5), (80_000, 4.0)])
 def test_a_usage_of_half_to_four_times_the_counted_tokens_calibrates(tokens: int, ratio: float):
-    conversation = TrackedConversation("a", counted=20_000)
-    conversation.learn({"input_tokens": tokens})
+    conversation = TrackedConversation("a")
+    answer(conversation, 20_000, {"input_tokens": tokens})
     assert conversation.calibration == ratio
 
 
 def test_a_small_prompt_does_not_calibrate():
-    conversation = TrackedConversation("a", counted=9_999)
-    conversation.learn({"input_tokens": 5_000})
+    conversation = TrackedConversation("a")
+    answer(conversation, 9_999, {"input_tokens": 5_000})
     assert conversation.calibration == 1.0
 
 
@@ -131,7 +137,7 @@ def test_a_session_that_was_forked_from_another_one_begins_with_its_past():
     fork = known.match("two", whole[:7])
     assert fork.note_request(7, 410.0) == 10.0
     assert fork.past.pauses == {3: 0, 5: 400, 7: 10}
-    assert known.match("one", whole[:7]).past.pauses == {3: 0, 5: 400}
+    assert known.match("one", whole[:5]).past.pauses == {3: 0, 5: 400}
     alike = [whole[0], *messages(4, tag=" alike")[1:]]
     assert known.match("three", alike).past.pauses == {}
 

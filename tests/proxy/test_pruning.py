@@ -31,22 +31,22 @@ def conversation(results: int) -> list[Any]:
     return found
 
 
-def pruned(work: Work, results: int, at: float) -> tuple[str, Account]:
-    """Prune a conversation with this many results at a time in seconds; return its name and its account."""
+def pruned(work: Work, results: int, at: float) -> tuple[Outcome, Account]:
+    """Prune a conversation with this many results at a time in seconds; return the outcome and its account."""
     known = json.dumps({"model": MODEL, "messages": conversation(results)}).encode()
     done = work.prune(Job("/v1/chat/completions", {}, known, "s", at))
     account = work.account(done.number)
     assert account
-    return done.conversation, account
+    return done, account
 
 
 def test_the_usage_of_an_answer_calibrates_the_next_prune():
     after = []
     for factor in (1, 2):
         work = Work(Settings(safe_zone="20k", strategy="low_water"))
-        name, account = pruned(work, 25, 0.0)
+        done, account = pruned(work, 25, 0.0)
         assert account.before == account.after < 20_480
-        work.learn(name, {"input_tokens": factor * account.after})
+        work.learn(done.conversation, {"input_tokens": factor * account.after}, done.number)
         after.append(pruned(work, 26, 5.0)[1])
     assert not after[0].cleared
     assert after[1].cleared
@@ -139,8 +139,8 @@ def test_a_usage_that_cannot_be_true_changes_no_prune():
     after = []
     for factor in (0.1, 1, 4_538):
         work = Work(Settings(safe_zone="20k", strategy="low_water"))
-        name, account = pruned(work, 30, 0.0)
-        work.learn(name, {"input_tokens": int(factor * account.after)})
+        done, account = pruned(work, 30, 0.0)
+        work.learn(done.conversation, {"input_tokens": int(factor * account.after)}, done.number)
         after.append(pruned(work, 40, 5.0)[1].after)
     assert len({*after}) == 1
 

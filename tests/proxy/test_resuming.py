@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -84,12 +85,32 @@ def test_a_session_that_no_proxy_has_seen_is_as_old_as_the_clients_own_file(
         assert (sent(upstream)[0] != recorded()[: len(sent(upstream)[0])]) == is_cleared
 
 
-def test_another_session_that_begins_alike_is_not_resumed(tmp_path: Path):
-    folder = str(tmp_path / "kept" / "project")
+def test_a_session_that_was_forked_behind_an_earlier_proxy_goes_on_as_its_conversation_was_sent(tmp_path: Path):
+    """Under another id, and again under its own: what the provider holds of the shared requests stays as it is."""
+    folder, whole, parts = str(tmp_path / "kept"), recorded(), []
+    turns = (SESSION, 0, 90, 0.0), (SESSION, 90, 96, DAY), ("a fork", 96, 104, DAY + 9.0)
     with serving(always(answer())) as upstream:
-        for name, clock in ((SESSION, 0.0), ("0a6c0c4e-two", DAY)):
-            with running(Settings(upstream.url, memory=folder), lambda now=clock: now) as proxy:
-                drive(proxy, recorded(), session=name, done=100)
+        for session, start, end, now in turns:
+            with running(Settings(upstream.url, memory=folder), lambda now=now: now) as proxy:
+                drive(proxy, whole[:end], session=session, done=start)
+                parts.append(proxy.sessions[0].points)
+        requests = sent(upstream)
+    later = [*parts[1], *parts[2]]
+    assert [each.is_cold for each in later] == [True] + [False] * (len(later) - 1)
+    cleared = [each for each in requests if each != whole[: len(each)]]
+    assert len(cleared) == len(later)
+    for before, after in pairwise(cleared):
+        assert after[: len(before)] == before
+
+
+@pytest.mark.parametrize("alike", [1, 2])
+def test_another_session_that_begins_alike_is_not_resumed(alike: int, tmp_path: Path):
+    """It has the first messages, or the first answer too, but none of the requests that followed."""
+    other = [*recorded()[:alike], *([{**each, "content": f"{each['content']}."} for each in recorded()[alike:]])]
+    with serving(always(answer())) as upstream:
+        for name, whole, clock in ((SESSION, recorded(), 0.0), ("0a6c0c4e-two", other, DAY)):
+            with running(Settings(upstream.url, memory=str(tmp_path)), lambda now=clock: now) as proxy:
+                drive(proxy, whole, session=name, done=100)
                 assert [each.is_cold for each in proxy.sessions[0].points] == [False]
 
 
@@ -122,40 +143,51 @@ def test_a_session_that_was_held_out_is_pruned_when_it_is_resumed_without_a_hold
 def test_what_is_kept_is_private_and_holds_no_text(tmp_path: Path):
     folder = tmp_path / "kept" / "project"
     in_parts([], folder)
-    files = sorted(folder.iterdir())
+    [within] = folder.iterdir()
+    files = sorted(within.iterdir())
     assert len(files) == 1
     assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
-    assert {each.stat().st_mode & 0o777 for each in (folder, folder.parent)} == {0o700}
+    assert {each.stat().st_mode & 0o777 for each in (within, folder, folder.parent)} == {0o700}
     kept = "".join(file.read_text(encoding="utf-8") for file in files)
     words = {word for message in recorded() for word in str(message["content"]).split() if len(word) > 12}
     assert [word for word in words if word in kept] == []
 
 
+BEGIN = "1a", "2b"
+
+
+def past_of(history: dict[int, dict[str, Any]]) -> Past:
+    return Past(history=history, seen_at=12.5, calibration=1.2, begin=BEGIN, session="name")
+
+
 def test_a_past_survives_its_file(tmp_path: Path):
-    past = Past({3: 0.0, 5: 40.5}, {5: Invoice(900, 800, 100, 7)}, {0: {"model": None}, 3: {}})
-    past.note_request(5)
+    past = past_of({0: {"model": None}, 3: {}})
+    past.pauses, past.invoices = {3: 0.0, 5: 40.5}, {5: Invoice(900, 800, 100, 7)}
+    past.note_request(5, "3e")
     past.note_answer({"prompt_tokens": 1_000, "prompt_tokens_details": {"cached_tokens": 900}}, 5)
-    files = PastFiles(str(tmp_path / "kept" / "project"))
-    files.save("name", past, 12.5, 1.2)
-    found = files.load("name")
-    assert (found.asked_at, found.calibration) == (12.5, 1.2)
-    assert found.to_dict(12.5, 1.2) == past.to_dict(12.5, 1.2)
-    assert files.load("other") == Past()
+    files = PastFiles(str(tmp_path))
+    files.save(past)
+    [found] = files.load(BEGIN)
+    assert (found.id, found.to_dict()) == (past.id, past.to_dict())
+    assert [files.load(BEGIN, {past.id}), files.load(("1a", "4f"))] == [[], []]
+    files.remove(past)
+    assert files.load(BEGIN) == []
 
 
 @pytest.mark.parametrize("text", ["", "{", "null", "[]", '{"asked_at": 1}', '"\\ud800"', "[" * 9_000])
 def test_a_file_that_cannot_be_read_counts_as_missing(text: str, tmp_path: Path):
-    files = PastFiles(str(tmp_path / "kept" / "project"))
-    files.save("name", Past(), 12.5, 1.2)
-    for file in (tmp_path / "kept" / "project").iterdir():
-        file.write_text(text, encoding="utf-8")
-    assert files.load("name") == Past()
+    files = PastFiles(str(tmp_path))
+    files.save(past_of({}))
+    [file] = (tmp_path / BEGIN[1]).iterdir()
+    file.write_text(text, encoding="utf-8")
+    assert files.load(BEGIN) == []
 
 
 def test_a_setting_that_this_version_does_not_know_makes_a_file_missing(tmp_path: Path):
-    files = PastFiles(str(tmp_path / "kept" / "project"))
-    files.save("name", Past(history={0: {"a_setting_of_tomorrow": 1}}), 12.5, 1.2)
-    assert files.load("name") == Past()
+    files = PastFiles(str(tmp_path))
+    files.save(past_of({0: {"a_setting_of_tomorrow": 1}}))
+    assert len([*(tmp_path / BEGIN[1]).iterdir()]) == 1
+    assert files.load(BEGIN) == []
 
 
 def test_a_folder_that_cannot_be_written_stops_no_request(tmp_path: Path):

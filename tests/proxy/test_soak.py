@@ -26,7 +26,7 @@ def session(work: Work, number: int) -> None:
         known = {"model": "claude-sonnet-4-5", "messages": whole[: 2 * at + 1]}
         done = work.prune(Job("/v1/messages", {}, json.dumps(known).encode(), f"s{number}", float(at)))
         work.account(done.number)
-        work.learn(done.conversation, {"input_tokens": 9_000})
+        work.learn(done.conversation, {"input_tokens": 9_000}, done.number)
 
 
 @pytest.mark.full

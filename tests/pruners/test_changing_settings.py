@@ -174,6 +174,6 @@ def test_behind_the_proxy(format: str):
             usage |= random.choice(
                 ({}, {"cache_read_input_tokens": 0}, {"cache_read_input_tokens": account.after // 2})
             )
-            work.learn(done.conversation, usage)
+            work.learn(done.conversation, usage, done.number)
             again = work.prune(Job(PATHS[format], {}, asked, "s", clock + 1))  # sent again
             assert again.body == done.body

@@ -11,8 +11,9 @@ its way. What the provider has cached of a branch was pruned by the pauses and i
     1 to 40 of the conversation         one
     41 of a fork                        a copy, from here on the fork's
     41 of the conversation              the one of requests 1 to 40, which the fork has not changed
-    1 of a session that begins with     a copy, as the fork's
+    1 of a session that begins with     a copy, as the fork's, also if another proxy has sent the 40
     requests 1 to 40 of this one
+    42 of the conversation, later       its own; but the pause is that since the fork's last request
 
 **The cache's life.** A request asks for a time to live by its cache marks. Its answer reports how many tokens were
 written for which time:
@@ -67,7 +68,8 @@ from autoprune.settings import LONGEST_TTL, ttl_seconds
 from autoprune.tokens import calibration, counts_cached, is_plausible, prompt_tokens
 
 STEADY = 0.05  # a calibration stays until it is off by more than this: the limits of windows and clients are close
-MOST_BRANCHES = 8  # of a conversation
+MOST_BRANCHES = 8  # of a conversation in a session
+QUIET = 240.0  # seconds, less than any cache's life: after these, a fork behind another proxy may have kept it warm
 MOST_UNANSWERED = 16  # prompts of a conversation whose answer may still come
 LEAST_MEASURED = 10_000  # tokens: in smaller prompts tool schemas weigh most, and providers count these differently
 STEPS = 50  # a calibration is rounded to a multiple of 1/50
@@ -202,7 +204,7 @@ def draw_arm(share: float, seed: str, session: str, start: str) -> str:
 class Prompt:
     """A prompt that was sent: its branch, its number of messages, its tokens, and the cache life it asked for.
 
-    The tokens are in pruning's count; 0 messages are those of the branch's last request.
+    The tokens are in pruning's count.
     """
 
     past: Past
@@ -217,9 +219,9 @@ class TrackedConversation:
 
     `asked_at` is when the last request came, `idle` the seconds before it, and `counted` its prompt in pruning's token
     count. `is_edited` tells whether it cleared results. `answered` is the prompt of the last answer in the provider's
-    tokens, and `before` that of the previous request's answer; 0 if it is not known. `kept_as` is the name under which
-    its past is kept; "" if it is not. `past` is the branch of the last request, and `end` the digest of its last
-    messages. `prompts` are those whose answer may still come, by the number of the prune.
+    tokens, and `before` that of the previous request's answer; 0 if it is not known. `past` is the branch of the last
+    request, and `end` the digest of its last messages. `prompts` are those whose answer may still come, by the number
+    of the prune.
     """
 
     name: str
@@ -232,7 +234,6 @@ class TrackedConversation:
     is_edited: bool = False
     answered: int = 0
     before: int = 0
-    kept_as: str = ""
     end: str = ""
     prompts: dict[int, Prompt] = field(default_factory=dict)
 
@@ -265,31 +266,26 @@ class TrackedConversation:
         self.prompts = dict([*self.prompts.items()][-MOST_UNANSWERED:])
         self.counted, self.is_edited = prompt.counted, is_edited
 
-    def learn(self, usage: object, number: int = 0) -> None:
-        """Learn the cache life and the token calibration from the usage in an answer, unless it is implausible.
+    def learn(self, usage: object, number: int) -> Past | None:
+        """Learn from the usage in the answer to the prune with this number; return the branch that was answered.
 
-        `number` is that of the prune that was answered; 0 is the last one. Of a prompt that is not known, nothing is
-        learned.
+        Of a prompt that is not known, nothing is learned.
         """
-        last = Prompt(self.past, 0, self.counted, self.cache.requested)
-        prompt = self.prompts.pop(number, None) if number else last
-        if prompt is None:
-            return
+        if not (prompt := self.prompts.pop(number, None)):
+            return None
         with suppress(SettingsError):
             prompt.past.note_answer(usage, prompt.messages)
         if prompt.counted < LEAST_MEASURED:
             self.cache.learn_life(usage, prompt.requested)
-            return
-        try:
+            return prompt.past
+        with suppress(SettingsError):
             measured = calibration(usage, prompt.counted)
-        except SettingsError:
-            return
-        if not is_plausible(measured):
-            return
-        self.cache.learn_life(usage, prompt.requested)
-        self._note_read(usage)
-        if abs(measured / self.calibration - 1) > STEADY:
-            self.calibration = max(1, round(measured * STEPS)) / STEPS
+            if is_plausible(measured):
+                self.cache.learn_life(usage, prompt.requested)
+                self._note_read(usage)
+                if abs(measured / self.calibration - 1) > STEADY:
+                    self.calibration = max(1, round(measured * STEPS)) / STEPS
+        return prompt.past
 
     def _note_read(self, usage: object) -> None:
         """Record whether the answer's usage shows that the previous prompt was still in the cache."""
@@ -317,24 +313,6 @@ def shared_with(messages: Sequence[object]) -> Callable[[Past], Shared]:
     return shared
 
 
-def follow(branches: list[Past], shared: Callable[[Past], Shared], *, keeps: bool = True) -> Past:
-    """Return the branch that a request continues, or a new one that begins as the branch that shares most with it.
-
-    The list has the most recently used branches, the last one at the end. It changes only if it `keeps` the branch.
-    """
-    best = max(reversed(branches), key=shared)
-    seen = max((each.seen_at for each in branches if each.seen_at is not None), default=None)
-    others = branches
-    if shared(best)[1]:
-        others = [each for each in branches if each is not best]
-    else:
-        best = best.branch()
-    best.seen_at = seen
-    if keeps:
-        branches[:] = [*others, best][-MOST_BRANCHES:]
-    return best
-
-
 class Conversations:
     """Remembers the most recently used conversations, with each model apart.
 
@@ -348,45 +326,82 @@ class Conversations:
         self._kept = kept or PastFiles()
         self.reads = lru_cache(most)(lambda upstream, model, requested: Reads())  # the most recently used ones
         self._known = Recent(most, lambda head: TrackedConversation(f"{head}/{next(numbers)}"))
-        self._past = Recent(most, lambda head: [self._kept.load(head)])
+        self._most = most * MOST_BRANCHES
+        self._pasts: list[Past] = []  # the most recently used ones, the last one at the end
 
     def match(
-        self, session: str, messages: Sequence[object], model: str | None = None, *, counts_only: bool = False
+        self,
+        session: str,
+        messages: Sequence[object],
+        model: str | None = None,
+        at: float = 0.0,
+        *,
+        counts_only: bool = False,
     ) -> TrackedConversation:
-        """Find the conversation that the messages continue, or start a new conversation.
+        """Find the conversation that the messages of a request at a time continue, or start a new conversation.
 
         A request that `counts_only` begins no branch.
         """
-        digests = prefix_digests(messages)
-        found = self._known.match(f"{session}/{model}", digests)
-        branches = self._past.match(session, digests)
-        is_answered = digests[0] != digests[1]
-        shared, forked_at = shared_with(messages), None
-        if is_answered and branches == [Past()] and not self._has_arms:
-            alike = (each for others in self._past for each in others if each.head == digests[1])
-            known = max(alike, key=shared, default=Past())
-            if any(map(is_from_model, messages[: shared(known)[0]])):  # the session was forked from another one
-                branches[:], forked_at = [known.branch()], known.seen_at
-        found.past = follow(branches, shared, keeps=not counts_only)
+        begin = prefix_digests(messages)
+        found = self._known.match(f"{session}/{model}", begin)
+        found.past, begun_at = self._find_past(session, begin, messages, at)
         found.end = end_digest(messages, len(messages))
-        if found.asked_at is None and is_answered:  # begun elsewhere
-            if found.past.asked_at is not None and not found.past.is_continued_by(messages):
-                vars(found.past).update(vars(Past()))
-            times = forked_at, found.past.asked_at, self._kept.last_written(session)
-            found.asked_at = next((each for each in times if each is not None), None)
-            found.calibration = found.past.calibration or found.calibration
-        if is_answered:
-            found.past.head = digests[1]
-            found.kept_as = f"{session}/{digests[1]}"
+        if not counts_only:
+            self._remember(found.past)
+        if found.asked_at is None and found.past.is_answered:
+            found.asked_at = self._kept.last_written(session) if begun_at is None else begun_at
+            found.calibration = 1.0 if begun_at is None else found.past.calibration
         if found.past.arm is None:
-            found.past.arm = self._draw_arm(session, digests[0])
+            found.past.arm = self._draw_arm(session, begin[0])
         return found
+
+    def _find_past(
+        self, session: str, begin: tuple[str, str], messages: Sequence[object], at: float
+    ) -> tuple[Past, float | None]:
+        """Return the branch that a request continues, or a new one that begins as the branch that shares most with it.
+
+        If that is another session's or was kept, return also when the last request came.
+        """
+        shared = shared_with(messages)
+
+        def is_begun_by(past: Past) -> bool:
+            if past.session == session:
+                return past.begin in (begin, (begin[0], begin[0]))
+            if past.begin != begin or self._has_arms:
+                return False
+            return any(map(is_from_model, messages[: shared(past)[0]])) and past.is_continued_by(messages)
+
+        known = [each for each in self._pasts if is_begun_by(each)]
+        seen = [each.seen_at for each in known if each.seen_at is not None]
+        is_found = any(each.session == session and shared(each)[1] for each in known)
+        kept: list[Past] = []
+        if begin[0] != begin[1] and (not is_found or at - max(seen, default=at) > QUIET):
+            loaded = self._kept.load(begin, {each.id for each in self._pasts})
+            kept = [each for each in loaded if is_begun_by(each) and each.is_continued_by(messages)]
+            seen += [each.seen_at for each in kept if each.seen_at is not None]
+        best = max([*known[::-1], *kept[::-1]], key=lambda each: (*shared(each), each.session == session), default=None)
+        if best is None:
+            past, begun_at = Past(), None
+        else:
+            is_own = best.session == session
+            past = best if is_own and shared(best)[1] else best.branch()
+            begun_at = None if is_own and best in known else max(seen, default=None)
+        past.session, past.begin, past.seen_at = session, begin, max(seen, default=None)
+        return past, begun_at
+
+    def _remember(self, past: Past) -> None:
+        """Remember a branch as the most recently used one, and forget the oldest one of too many."""
+        self._pasts = [*(each for each in self._pasts if each is not past), past][-self._most :]
+        oldest, *others = (each for each in self._pasts if (each.session, each.begin) == (past.session, past.begin))
+        if len(others) == MOST_BRANCHES:
+            self._pasts = [each for each in self._pasts if each is not oldest]
+            self._kept.remove(oldest)
 
     def get(self, name: str) -> TrackedConversation | None:
         """Look up a conversation by its name; None if it was forgotten."""
         return next((each for each in self._known if each.name == name), None)
 
-    def keep(self, known: TrackedConversation) -> None:
-        """Keep the past of a conversation for the next proxy, if the model has answered in it."""
-        if known.kept_as and known.asked_at is not None:
-            self._kept.save(known.kept_as, known.past, known.asked_at, known.calibration)
+    def keep(self, past: Past, calibration: float) -> None:
+        """Keep the past of a conversation for other proxies, with the calibration of its last request."""
+        past.calibration = calibration
+        self._kept.save(past)

@@ -238,11 +238,10 @@ class Work:
         """Return the account of a prune the first time it is requested; None after that or if there is none."""
         return self._make_account(number) if number in self._open else self._accounts.pop(number, None)
 
-    def learn(self, conversation: str, usage: object, number: int = 0) -> None:
-        """Record the usage that a provider reported for a prune of a conversation; 0 is the last one."""
-        if known := self._conversations.get(conversation):
-            known.learn(usage, number)
-            self._conversations.keep(known)
+    def learn(self, conversation: str, usage: object, number: int) -> None:
+        """Record the usage that a provider reported for a prune of a conversation."""
+        if (known := self._conversations.get(conversation)) and (past := known.learn(usage, number)):
+            self._conversations.keep(past, known.calibration)
 
     def learn_window(self, target: Target, tokens: int) -> None:
         """Record the context window that a provider stated for a model."""
@@ -269,7 +268,7 @@ class Work:
             return Outcome(note=prune_request(self._pruner, body, job.path).note)
         if len(messages) > MOST_MESSAGES:
             return Outcome(note=f"the conversation has more than {MOST_MESSAGES:,} messages: it was sent unpruned")
-        known = self._conversations.match(job.session, messages, found.model, counts_only=found.counts_only)
+        known = self._conversations.match(job.session, messages, found.model, job.at, counts_only=found.counts_only)
         cache = self._update_cache(known, found, body, job.upstream)
         pause = known.note_request(len(messages), job.at, counts_only=found.counts_only)
         betas = requested_betas(job.headers, found.inside(body))
@@ -375,7 +374,7 @@ class Work:
         if not prune.is_compaction:  # later prompts do not continue it, and are not like it
             prompt = Prompt(prune.past, messages, sent.tokens, prune.requested)
             known.note_prompt(number, prompt, is_edited=bool(cleared))
-        self._conversations.keep(known)
+        self._conversations.keep(prune.past, known.calibration)
         return Account(
             model=prune.model,
             safe_zone=report.safe_zone,

@@ -9,15 +9,26 @@ expired, and that clearing is free now:
     after 2 hours           old results cleared, at no cost       the whole conversation, carried on
 
 If the model has answered more than once since, somebody else has sent requests of the session, and the past is no
-longer what the provider has cached: it is forgotten.
+longer what the provider has cached: it does not count.
 
-A file holds times, numbers and settings, and none of the conversation's text. Its name is a digest.
+Each branch has a file. The files of the branches that begin alike are in one folder, so that a fork finds its
+conversation, whichever proxy sent it:
+
+    conversations/          in the folder of the ledgers
+      4f0c…/                digest of the messages up to the model's first one
+        203…817.txt         a branch
+        551…024.txt         a fork of it, by the same session or another one
+
+A file holds times, numbers, digests and settings, and none of the conversation's text.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache, partial
+from secrets import token_hex
 from typing import Any
 
 from autoprune.conversation.limited_archive import LimitedDirectory
@@ -28,19 +39,20 @@ from autoprune.pruners.history import History, check_history, is_from_model
 
 DAYS, MOST_BYTES = 30, 20_000_000  # a file takes some kilobytes
 MOST_ENDS = 32  # the newest ones: a request that changes what was sent before is compared with each
+MOST_FOLDERS = 64  # that were used last
 LEAST_NAME = 8  # characters of a session's name by which its file is found
 
 
 @dataclass
 class Past:
-    """The facts besides its messages that decide which results of a conversation are cleared.
+    """The facts besides its messages that decide which results of a branch of a conversation are cleared.
 
     `pauses` are the seconds before its requests, by their number of messages, and `invoices` what was charged for the
     one before. `history` are the settings of its requests, and `cleared` the ids of payloads cleared so far. `arm` is
-    that of the holdout; None before it is drawn. `asked_at` is when an earlier proxy, or the client without one, sent
-    the last request, and `calibration` that of an earlier proxy; both are None if nobody knows. `seen_at` is when this
-    proxy got the last request, for any model. `head` is the digest of the messages up to the model's first one, and
-    `ends` are digests of the last messages of the requests that this proxy got, by their number of messages.
+    that of the holdout; None before it is drawn. `seen_at` is when the last request of the conversation came, for any
+    model. `calibration` is that of the last request. `begin` are the `prefix_digests` of the messages, and `ends` the
+    digests of the last messages of each request, by its number of messages. `session` is the name that the client gives
+    in its headers, and `id` names the branch's file.
     """
 
     pauses: dict[int, float] = field(default_factory=dict)
@@ -48,17 +60,23 @@ class Past:
     history: History = field(default_factory=dict)
     cleared: set[str] = field(default_factory=set)
     arm: str | None = None
-    asked_at: float | None = None
-    calibration: float | None = None
     seen_at: float | None = None
-    head: str = ""
+    calibration: float = 1.0
+    begin: tuple[str, str] = ("", "")
+    session: str = ""
+    id: str = field(default_factory=lambda: content_id(token_hex()), compare=False)
     ends: dict[int, str] = field(default_factory=dict)
     _asked: int = 0
     _answered: tuple[int, Invoice] | None = None
 
     def branch(self) -> "Past":
         """Return a copy for a conversation that continues differently from here."""
-        return replace(self, pauses={**self.pauses}, ends={**self.ends})
+        return replace(self, pauses={**self.pauses}, ends={**self.ends}, id=Past().id)
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the model has spoken."""
+        return self.begin[0] != self.begin[1]
 
     def note_request(self, messages: int, end: str = "") -> None:
         """Record a request with the digest of its last messages.
@@ -73,9 +91,9 @@ class Past:
         self._asked = messages
 
     def note_answer(self, usage: object, messages: int) -> None:
-        """Record the usage in the answer to the request with this many messages; 0 is the last one."""
+        """Record the usage in the answer to the request with this many messages."""
         if invoice := Invoice.from_usage(usage):
-            self._answered = messages or self._asked, invoice
+            self._answered = messages, invoice
 
     @property
     def has_reads(self) -> bool:
@@ -87,11 +105,14 @@ class Past:
         new = [is_from_model(each) for each in messages[self._asked :]]
         return sum(now and not before for before, now in zip([False, *new], new, strict=False)) <= 1
 
-    def to_dict(self, asked_at: float, calibration: float) -> dict[str, Any]:
-        """Convert the past to JSON-compatible values, with the time and the calibration of its last request."""
+    def to_dict(self) -> dict[str, Any]:
+        """Convert the past to JSON-compatible values."""
         return {
-            "asked_at": asked_at,
-            "calibration": calibration,
+            "session": self.session,
+            "begin": self.begin,
+            "ends": self.ends,
+            "seen_at": self.seen_at,
+            "calibration": self.calibration,
             "pauses": self.pauses,
             "invoices": {at: asdict(each) for at, each in self.invoices.items()},
             "history": self.history,
@@ -100,22 +121,27 @@ class Past:
         }
 
     @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> "Past":
+    def from_dict(cls, id: str, record: Mapping[str, Any]) -> "Past":
         """Create a past from the output of `to_dict`. Raises any error if it is something else."""
         answered = record["answered"]
+        start, head = map(str, record["begin"])
         return cls(
+            id=id,
+            session=str(record["session"]),
+            begin=(start, head),
+            ends={int(at): str(each) for at, each in record["ends"].items()},
+            seen_at=float(record["seen_at"]),
+            calibration=float(record["calibration"]),
             pauses={int(at): float(each) for at, each in record["pauses"].items()},
             invoices={int(at): Invoice(**each) for at, each in record["invoices"].items()},
             history=check_history({int(at): dict(each) for at, each in record["history"].items()}),
-            asked_at=float(record["asked_at"]),
-            calibration=float(record["calibration"]),
             _asked=int(record["asked"]),
             _answered=answered and (int(answered[0]), Invoice(**answered[1])),
         )
 
 
 class PastFiles:
-    """Keeps the past of conversations in a folder, by their names.
+    """Keeps the past of conversations in the folders of a folder.
 
     `written` are the times at which the client has last written its own session files, by their names without a suffix:
     for sessions that no proxy has seen. Without a folder nothing is kept; a file that cannot be read or written counts
@@ -123,24 +149,35 @@ class PastFiles:
     """
 
     def __init__(self, folder: str | None = None, written: Mapping[str, float] | None = None) -> None:
-        self._files = LimitedDirectory(folder, most_bytes=MOST_BYTES, days=DAYS) if folder else None
+        self._folder = folder
         self._written = written or {}
+        self._files = lru_cache(MOST_FOLDERS)(partial(LimitedDirectory, most_bytes=MOST_BYTES, days=DAYS))
 
-    def load(self, name: str) -> Past:
-        """Return the past of a conversation; an empty one if none was kept."""
-        if self._files is not None:
-            with suppress(ArchiveError, KeyError, ValueError, TypeError, AttributeError, RecursionError):
-                return Past.from_dict(json.loads(self._files[content_id(name)]))
-        return Past()
+    def load(self, begin: tuple[str, str], known: Container[str] = ()) -> list[Past]:
+        """Return the branches that begin with these `prefix_digests`, the newest last, without those of `known` ids."""
+        found = []
+        if (files := self._files_of(begin)) is not None:
+            for id in files:
+                with suppress(ArchiveError, KeyError, ValueError, TypeError, AttributeError, RecursionError):
+                    found += [Past.from_dict(id, json.loads(files[id]))] if id not in known else []
+        return sorted(found, key=lambda past: past.seen_at or 0.0)
 
-    def save(self, name: str, past: Past, asked_at: float, calibration: float) -> None:
-        """Keep the past of a conversation, with the time and the calibration of its last request."""
-        if self._files is not None:
+    def save(self, past: Past) -> None:
+        """Keep the past of a conversation in which the model has answered."""
+        if past.is_answered and (files := self._files_of(past.begin)) is not None:
             with suppress(OSError, TypeError, ValueError):
-                self._files[content_id(name)] = json.dumps(past.to_dict(asked_at, calibration))
+                files[past.id] = json.dumps(past.to_dict())
+
+    def remove(self, past: Past) -> None:
+        if (files := self._files_of(past.begin)) is not None:
+            with suppress(OSError, KeyError):
+                del files[past.id]
 
     def last_written(self, session: str) -> float | None:
         """Return when the client has last written its own file of a session; None if nobody knows."""
         if len(session) < LEAST_NAME:
             return None
         return max((time for name, time in self._written.items() if name.endswith(session)), default=None)
+
+    def _files_of(self, begin: tuple[str, str]) -> LimitedDirectory | None:
+        return self._files(os.path.join(self._folder, begin[1])) if self._folder else None
