@@ -253,12 +253,12 @@ def test_an_assistant_resumes_a_slimmer_copy_of_its_session(assistant: Assistant
 
 def make_older(home: Path, seconds: float, *, is_known: bool) -> None:
     """Move the last request of a session to the past: in what autoprune has kept, or in the client's own file."""
-    for file in (home / ".local/state/autoprune/conversations/past").iterdir():
+    for file in (home / ".local/state/autoprune/conversations").glob("*/*"):
         if not is_known:
             file.unlink()
             continue
         kept = json.loads(file.read_text(encoding="utf-8"))
-        file.write_text(json.dumps({**kept, "asked_at": kept["asked_at"] - seconds}), encoding="utf-8")
+        file.write_text(json.dumps({**kept, "seen_at": kept["seen_at"] - seconds}), encoding="utf-8")
     for file in home.rglob("*.jsonl"):
         os.utime(file, (0, file.stat().st_mtime - seconds))
 

@@ -1,11 +1,13 @@
 """Conversations are recognized by how they begin, and each has its own pauses and calibration."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from proxy.conftest import messages
 
 from autoprune.apps.proxy._conversations import Conversations, Prompt, TrackedConversation
+from autoprune.apps.proxy._resuming import PastFiles
 
 
 def test_a_conversation_is_recognized_from_its_first_request():
@@ -140,6 +142,31 @@ def test_a_session_that_was_forked_from_another_one_begins_with_its_past():
     assert known.match("one", whole[:5]).past.pauses == {3: 0, 5: 400}
     alike = [whole[0], *messages(4, tag=" alike")[1:]]
     assert known.match("three", alike).past.pauses == {}
+
+
+def test_forks_in_turns_keep_their_pasts_behind_several_proxies(tmp_path: Path):
+    """One runs all the time, another one is started for each request of the fork. Each counts the other's requests."""
+    whole = messages(7)
+    fork = [*whole[:5], *messages(7, tag=" forked")[5:]]
+    running, found = Conversations(8, PastFiles(str(tmp_path))), []
+    for session, branch, end, at in (
+        ("one", whole, 3, 0.0),
+        ("one", whole, 5, 400.0),
+        ("two", fork, 7, 410.0),
+        ("two", fork, 9, 990.0),
+        ("one", whole, 7, 1_000.0),
+        ("two", fork, 11, 3_000.0),
+        ("one", whole, 9, 3_001.0),
+    ):
+        proxy = running if session == "one" else Conversations(8, PastFiles(str(tmp_path)))
+        known = proxy.match(session, branch[:end], None, at)
+        known.note_request(end, at)
+        proxy.keep(known.past, 1.0)
+        found.append(known.past.pauses)
+    assert found[-2:] == [
+        {3: 0, 5: 400, 7: 10, 9: 580, 11: 2_000},
+        {3: 0, 5: 400, 7: 10, 9: 1},
+    ]
 
 
 def test_counting_another_prompt_does_not_take_the_answer_of_a_request_on_its_way():

@@ -84,7 +84,7 @@ def archive_parent() -> str:
 
 def own_memory() -> str:
     """The folder with the past of conversations, for a proxy that is started later."""
-    return str(ledger_folder().parent / "conversations" / "past")
+    return str(ledger_folder().parent / "conversations")
 
 
 def own_archive() -> str:

@@ -52,7 +52,7 @@ OpenAI ("Prompt caching": `prompt_cache_options`, `prompt_cache_retention`, `cac
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, lru_cache, partial
@@ -313,6 +313,11 @@ def shared_with(messages: Sequence[object]) -> Callable[[Past], Shared]:
     return shared
 
 
+def last_seen(branches: Iterable[Past]) -> float | None:
+    """When the last request of any of these branches came; None if there was none."""
+    return max((each.seen_at for each in branches if each.seen_at is not None), default=None)
+
+
 class Conversations:
     """Remembers the most recently used conversations, with each model apart.
 
@@ -364,29 +369,24 @@ class Conversations:
         """
         shared = shared_with(messages)
 
-        def is_begun_by(past: Past) -> bool:
+        def begins_alike(past: Past) -> bool:
             if past.session == session:
                 return past.begin in (begin, (begin[0], begin[0]))
-            if past.begin != begin or self._has_arms:
-                return False
-            return any(map(is_from_model, messages[: shared(past)[0]])) and past.is_continued_by(messages)
+            has_same = past.begin == begin and not self._has_arms
+            return has_same and any(map(is_from_model, messages[: shared(past)[0]]))
 
-        known = [each for each in self._pasts if is_begun_by(each)]
-        seen = [each.seen_at for each in known if each.seen_at is not None]
-        is_found = any(each.session == session and shared(each)[1] for each in known)
-        kept: list[Past] = []
-        if begin[0] != begin[1] and (not is_found or at - max(seen, default=at) > QUIET):
+        known = [each for each in self._pasts if begins_alike(each)]
+        own = [each for each in known if each.session == session]
+        is_quiet = at - (last_seen(known) or at) > QUIET
+        if begin[0] != begin[1] and (is_quiet or not any(shared(each)[1] for each in own)):
             loaded = self._kept.load(begin, {each.id for each in self._pasts})
-            kept = [each for each in loaded if is_begun_by(each) and each.is_continued_by(messages)]
-            seen += [each.seen_at for each in kept if each.seen_at is not None]
-        best = max([*known[::-1], *kept[::-1]], key=lambda each: (*shared(each), each.session == session), default=None)
-        if best is None:
-            past, begun_at = Past(), None
-        else:
-            is_own = best.session == session
-            past = best if is_own and shared(best)[1] else best.branch()
-            begun_at = None if is_own and best in known else max(seen, default=None)
-        past.session, past.begin, past.seen_at = session, begin, max(seen, default=None)
+            known += [each for each in loaded if begins_alike(each)]
+        past, begun_at, last = Past(), None, last_seen(known)
+        if found := [each for each in known if each in own or each.is_continued_by(messages)]:
+            best = max(found, key=lambda each: (*shared(each), each in own, each.seen_at or at))
+            past = best if best.session == session and shared(best)[1] else best.branch()
+            begun_at = None if best in own else last
+        past.session, past.begin, past.seen_at = session, begin, last
         return past, begun_at
 
     def _remember(self, past: Past) -> None:

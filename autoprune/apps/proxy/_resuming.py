@@ -43,7 +43,7 @@ MOST_FOLDERS = 64  # that were used last
 LEAST_NAME = 8  # characters of a session's name by which its file is found
 
 
-@dataclass
+@dataclass(eq=False)
 class Past:
     """The facts besides its messages that decide which results of a branch of a conversation are cleared.
 
@@ -64,7 +64,7 @@ class Past:
     calibration: float = 1.0
     begin: tuple[str, str] = ("", "")
     session: str = ""
-    id: str = field(default_factory=lambda: content_id(token_hex()), compare=False)
+    id: str = field(default_factory=lambda: content_id(token_hex()))
     ends: dict[int, str] = field(default_factory=dict)
     _asked: int = 0
     _answered: tuple[int, Invoice] | None = None
