@@ -48,6 +48,20 @@ def test_what_is_too_old_is_removed_from_all_projects(tmp_path: Path):
     assert os.listdir(tmp_path) == ["one"]
 
 
+def test_only_files_of_archives_are_removed(tmp_path: Path):
+    others = [tmp_path / "photos" / "2019.txt", tmp_path / "one" / "notes.about"]
+    for path in (*others, leftover := tmp_path / "one" / f".{'0' * 16}.tmp"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("others' own")
+        os.utime(path, (0, 0))
+    (tmp_path / "empty").mkdir()
+    archive = LimitedDirectory(str(tmp_path / "one"), most_bytes=1)
+    store(archive, "text")
+    archive.tidy()
+    assert (*map(Path.exists, others), leftover.exists(), [*archive]) == (True, True, False, [])
+    assert (tmp_path / "empty").is_dir()
+
+
 def test_above_the_limit_the_oldest_are_removed_while_it_is_written_to(tmp_path: Path):
     other, archive = (LimitedDirectory(str(tmp_path / name), most_bytes=10_000) for name in ("other", "one"))
     store(other, "first" * 200, days=1)
