@@ -51,6 +51,13 @@ class LimitedDirectory(Directory):
             self._unchecked = 0
             self.tidy()
 
+    def setdefault(self, key: str, default: str) -> str:
+        """Store a payload unless it is stored; then it counts as stored now, since a session needs it again."""
+        stored = super().setdefault(key, default)
+        with suppress(OSError):
+            os.utime(self._file(key))
+        return stored
+
     def describe(self, id: str, what: str) -> None:
         """Record what a payload was, in one line. Raises OSError if that cannot be written."""
         if os.path.exists(self._file(id)):

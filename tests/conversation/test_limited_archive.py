@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from autoprune import ArchiveError
+from autoprune.conversation.archive import store_once
 from autoprune.conversation.limited_archive import (
     DAY_SECONDS,
     LimitedDirectory,
@@ -46,6 +47,14 @@ def test_what_is_too_old_is_removed_from_all_projects(tmp_path: Path):
     archive.tidy()
     assert sorted(archive) == sorted([old, new])
     assert os.listdir(tmp_path) == ["one"]
+
+
+def test_what_a_resumed_session_stores_again_is_as_new_as_that(tmp_path: Path):
+    archive = LimitedDirectory(str(tmp_path / "one"), days=7)
+    id = store(archive, "text", days=6.9)
+    assert store_once(LimitedDirectory(archive.path), id, "text") == "text"
+    archive.tidy()
+    assert Path(archive.path, f"{id}.txt").stat().st_mtime > time.time() - DAY_SECONDS
 
 
 def test_only_files_of_archives_are_removed(tmp_path: Path):
