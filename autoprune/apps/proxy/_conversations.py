@@ -28,7 +28,8 @@ the earlier one.
 
 **Whether a prefix was warm.** Each answer also reports how many tokens were read from the cache. If that is at least
 half of the previous prompt, the cache was warm; otherwise it was cold. This corrects the life that is assumed for the
-upstream, the model and the requested life, in all conversations of a worker:
+upstream, the model and the requested life, in all conversations of a worker. A read that may only be the system prompt
+and the tools shows nothing, since other conversations share them:
 
     5 min assumed, warm after 400 s                          400 s: the longest pause after which a prompt was warm
     1 h assumed, cold after 700, 900 and 1,000 s             5 min: the longest documented life below these pauses
@@ -202,13 +203,15 @@ def draw_arm(share: float, seed: str, session: str, start: str) -> str:
 class Prompt:
     """A prompt that was sent: its branch, its number of messages, its tokens, and the cache life it asked for.
 
-    The tokens are in pruning's count; 0 messages are those of the branch's last request.
+    The tokens are in pruning's count, and `beside` are those beside the messages; 0 messages are those of the branch's
+    last request.
     """
 
     past: Past
     messages: int
     counted: int
     requested: Life
+    beside: int = 0
 
 
 @dataclass
@@ -287,15 +290,20 @@ class TrackedConversation:
         if not is_plausible(measured):
             return
         self.cache.learn_life(usage, prompt.requested)
-        self._note_read(usage)
+        self._note_read(usage, prompt.beside * measured)
         if abs(measured / self.calibration - 1) > STEADY:
             self.calibration = max(1, round(measured * STEPS)) / STEPS
 
-    def _note_read(self, usage: object) -> None:
-        """Record whether the answer's usage shows that the previous prompt was still in the cache."""
+    def _note_read(self, usage: object, beside: float) -> None:
+        """Record whether the answer's usage shows that the previous prompt was still in the cache.
+
+        What is sent `beside` the messages may be there because of other conversations.
+        """
         self.answered, read = prompt_tokens(usage)
-        if self.before and (read or counts_cached(usage)):
-            is_warm = read >= WARM * min(self.before, self.answered)
+        whole = min(self.before, self.answered)
+        is_shared = WARM * whole <= read < WARM * (whole + beside)
+        if whole and not is_shared and (read or counts_cached(usage)):
+            is_warm = read >= WARM * whole
             self.cache.reads.note(self.idle, is_warm=is_warm, is_edited=self.is_edited, life=self.cache.life)
 
 
