@@ -124,6 +124,19 @@ def test_a_fork_leaves_the_past_of_its_conversation_unchanged():
     assert (rewound.past.pauses, len(found["main"].pauses)) == ({5: 0, 7: 1, 8: 0}, 3)
 
 
+def test_each_of_many_forks_that_work_at_the_same_time_keeps_its_past():
+    known, start = Conversations(8), messages(2)
+    forks = [[*start, *messages(4, tag=f" {at}")[1:]] for at in range(20)]
+    pasts = []
+    for end in (7, 9, 11):
+        for at, fork in enumerate(forks):
+            one = known.match("session", fork[:end])
+            one.note_request(end, end * 100.0 + at)
+            pasts.append(one.past)
+    assert [*map(id, pasts[:20])] == [*map(id, pasts[20:40])] == [*map(id, pasts[40:])]
+    assert len({*map(id, pasts)}) == 20
+
+
 def test_a_session_that_was_forked_from_another_one_begins_with_its_past():
     known, whole = Conversations(8), messages(4)
     for end, at in ((3, 0.0), (5, 400.0)):

@@ -68,8 +68,8 @@ from autoprune.settings import LONGEST_TTL, ttl_seconds
 from autoprune.tokens import calibration, counts_cached, is_plausible, prompt_tokens
 
 STEADY = 0.05  # a calibration stays until it is off by more than this: the limits of windows and clients are close
-MOST_BRANCHES = 8  # of a conversation
-MOST_UNANSWERED = 16  # prompts of a conversation whose answer may still come
+MOST_BRANCHES = 64  # of a conversation: subagents that begin as copies of it work at the same time
+MOST_UNANSWERED = 64  # prompts of a conversation whose answer may still come
 LEAST_MEASURED = 10_000  # tokens: in smaller prompts tool schemas weigh most, and providers count these differently
 STEPS = 50  # a calibration is rounded to a multiple of 1/50
 
