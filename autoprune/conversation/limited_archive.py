@@ -13,8 +13,8 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 
-from autoprune.conversation.archive import Directory, recall
-from autoprune.conversation.placeholders import pointer_target
+from autoprune.conversation.archive import LEFTOVER, SUFFIX, Directory, recall
+from autoprune.conversation.placeholders import ID, pointer_target
 from autoprune.errors import ArchiveError
 
 MOST_BYTES = 200_000_000  # of all projects together
@@ -22,13 +22,17 @@ DAYS = 7  # a resumed session stores its content again, so this need not be long
 DAY_SECONDS = 86_400
 CHECKED = 20_000_000  # bytes written between two checks of the limits
 ABOUT = ".about"
+OWN = re.compile(rf"(?:{ID.pattern})(?:{re.escape(SUFFIX)}|{re.escape(ABOUT)})|{LEFTOVER.pattern}")  # names of files
 MOST_FOUND = 10
 LONGEST_LINE = 160  # characters of a line that is shown
 WORD = re.compile(r"\w+")
 
 
 class LimitedDirectory(Directory):
-    """An archive in a folder beside others. The limits apply to all of them; what was stored first is removed first."""
+    """An archive in a folder beside others. The limits apply to all of them; what was stored first is removed first.
+
+    Other files in these folders stay, and so do empty folders of others.
+    """
 
     def __init__(self, path: str, *, most_bytes: int = MOST_BYTES, days: float = DAYS) -> None:
         """Use the folder `path` within the limits, which are first applied when something is stored."""
@@ -47,6 +51,13 @@ class LimitedDirectory(Directory):
             self._unchecked = 0
             self.tidy()
 
+    def setdefault(self, key: str, default: str) -> str:
+        """Store a payload unless it is stored; then it counts as stored now, since a session needs it again."""
+        stored = super().setdefault(key, default)
+        with suppress(OSError):
+            os.utime(self._file(key))
+        return stored
+
     def describe(self, id: str, what: str) -> None:
         """Record what a payload was, in one line. Raises OSError if that cannot be written."""
         if os.path.exists(self._file(id)):
@@ -62,21 +73,23 @@ class LimitedDirectory(Directory):
     def tidy(self) -> None:
         """Remove what is older than the limit, then the oldest payloads of all folders until the rest fits."""
         room, oldest = self._most_bytes, time.time() - self._days * DAY_SECONDS
+        thinned = set()
         for path, when, size in sorted(_files(os.path.dirname(self.path)), key=lambda each: -each[1]):
             room -= size
             if when < oldest or room < 0:
+                thinned.add(os.path.dirname(path))
                 with suppress(OSError):  # another process may remove it, too
                     os.unlink(path)
-        for folder in project_folders(os.path.dirname(self.path)):
+        for folder in thinned:
             with suppress(OSError):  # it is not empty
                 os.rmdir(folder)
 
 
 def _files(parent: str) -> Iterator[tuple[str, float, int]]:
-    """Yield the files in the folders of `parent`: path, time of the last change, and size."""
+    """Yield the files of archives in the folders of `parent`: path, time of the last change, and size."""
     for folder in project_folders(parent):
         with suppress(OSError), os.scandir(folder) as found:
-            for each in found:
+            for each in filter(lambda each: OWN.fullmatch(each.name), found):
                 with suppress(OSError):
                     known = each.stat(follow_symlinks=False)
                     yield each.path, known.st_mtime, known.st_size

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from autoprune import ArchiveError
+from autoprune.conversation.archive import store_once
 from autoprune.conversation.limited_archive import (
     DAY_SECONDS,
     LimitedDirectory,
@@ -46,6 +47,28 @@ def test_what_is_too_old_is_removed_from_all_projects(tmp_path: Path):
     archive.tidy()
     assert sorted(archive) == sorted([old, new])
     assert os.listdir(tmp_path) == ["one"]
+
+
+def test_what_a_resumed_session_stores_again_is_as_new_as_that(tmp_path: Path):
+    archive = LimitedDirectory(str(tmp_path / "one"), days=7)
+    id = store(archive, "text", days=6.9)
+    assert store_once(LimitedDirectory(archive.path), id, "text") == "text"
+    archive.tidy()
+    assert Path(archive.path, f"{id}.txt").stat().st_mtime > time.time() - DAY_SECONDS
+
+
+def test_only_files_of_archives_are_removed(tmp_path: Path):
+    others = [tmp_path / "photos" / "2019.txt", tmp_path / "one" / "notes.about"]
+    for path in (*others, leftover := tmp_path / "one" / f".{'0' * 16}.tmp"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("others' own")
+        os.utime(path, (0, 0))
+    (tmp_path / "empty").mkdir()
+    archive = LimitedDirectory(str(tmp_path / "one"), most_bytes=1)
+    store(archive, "text")
+    archive.tidy()
+    assert (*map(Path.exists, others), leftover.exists(), [*archive]) == (True, True, False, [])
+    assert (tmp_path / "empty").is_dir()
 
 
 def test_above_the_limit_the_oldest_are_removed_while_it_is_written_to(tmp_path: Path):

@@ -13,7 +13,7 @@ from strict_provider.server import Provider, serve
 
 from autoprune import AgenticConversationPruner
 from autoprune.apps.proxy import ClientSession, Running, Settings, running
-from autoprune.apps.proxy._conversations import Cache, cache_writes
+from autoprune.apps.proxy._conversations import Cache, Prompt, Reads, TrackedConversation, cache_writes
 from autoprune.apps.proxy._pruning import Account, Job, Outcome, Work
 from autoprune.economics import model_prices
 from autoprune.errors import SettingsError
@@ -231,6 +231,19 @@ def test_a_corrected_life_holds_for_other_conversations_with_the_model_at_the_sa
         assert account
         found.append((account.prices.life, account.life_from))
     assert found == [(400.0, "as cache reads show"), (SHORT, ""), (SHORT, "")]
+
+
+@pytest.mark.parametrize(("cached", "warm"), [(20_000, 5.0), (27_000, 7_200.0)])
+def test_reading_the_system_prompt_that_others_share_does_not_show_that_the_conversation_was_warm(
+    cached: int, warm: float
+):
+    known, now = TrackedConversation("a"), 0.0
+    for number, (pause, hit) in enumerate([(0.0, 0), (5.0, 30_000), (7_200.0, cached)], 1):
+        now += pause
+        known.note_request(2 * number, now)
+        known.note_prompt(number, Prompt(known.past, 2 * number, 30_000, None, beside=20_000), is_edited=False)
+        known.learn({"input_tokens": 30_000 - hit, "cache_read_input_tokens": hit}, number)
+    assert known.cache.reads == Reads(warm=warm)
 
 
 def test_misses_say_nothing_if_clearing_is_their_cause_or_reads_are_not_counted():

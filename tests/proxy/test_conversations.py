@@ -132,6 +132,19 @@ def test_a_fork_leaves_the_past_of_its_conversation_unchanged():
     assert (rewound.past.pauses, len(found["main"].pauses)) == ({5: 0, 7: 1, 8: 0}, 3)
 
 
+def test_each_of_many_forks_that_work_at_the_same_time_keeps_its_past():
+    known, start = Conversations(8), messages(2)
+    forks = [[*start, *messages(4, tag=f" {at}")[1:]] for at in range(20)]
+    pasts = []
+    for end in (7, 9, 11):
+        for at, fork in enumerate(forks):
+            one = known.match("session", fork[:end])
+            one.note_request(end, end * 100.0 + at)
+            pasts.append(one.past)
+    assert [*map(id, pasts[:20])] == [*map(id, pasts[20:40])] == [*map(id, pasts[40:])]
+    assert len({*map(id, pasts)}) == 20
+
+
 def test_a_session_that_was_forked_from_another_one_begins_with_its_past():
     known, whole = Conversations(8), messages(4)
     for end, at in ((3, 0.0), (5, 400.0)):
@@ -167,6 +180,15 @@ def test_forks_in_turns_keep_their_pasts_behind_several_proxies(tmp_path: Path):
         {3: 0, 5: 400, 7: 10, 9: 580, 11: 2_000},
         {3: 0, 5: 400, 7: 10, 9: 1},
     ]
+
+
+def test_counting_the_prompt_of_a_resumed_session_sets_the_pause_of_its_next_request(tmp_path: Path):
+    first, later = (Conversations(8, PastFiles(str(tmp_path))) for _ in range(2))
+    known = first.match("session", messages(3)[:5])
+    known.note_request(5, 1.0)
+    first.keep(known.past, 1.0)
+    later.match("session", messages(3), None, 900.0, counts_only=True).note_request(7, 900.0, counts_only=True)
+    assert later.match("session", messages(3), None, 902.0).note_request(7, 902.0) == 899.0
 
 
 def test_counting_another_prompt_does_not_take_the_answer_of_a_request_on_its_way():

@@ -29,7 +29,8 @@ the earlier one.
 
 **Whether a prefix was warm.** Each answer also reports how many tokens were read from the cache. If that is at least
 half of the previous prompt, the cache was warm; otherwise it was cold. This corrects the life that is assumed for the
-upstream, the model and the requested life, in all conversations of a worker:
+upstream, the model and the requested life, in all conversations of a worker. A read that may only be the system prompt
+and the tools shows nothing, since other conversations share them:
 
     5 min assumed, warm after 400 s                          400 s: the longest pause after which a prompt was warm
     1 h assumed, cold after 700, 900 and 1,000 s             5 min: the longest documented life below these pauses
@@ -68,9 +69,10 @@ from autoprune.settings import LONGEST_TTL, ttl_seconds
 from autoprune.tokens import calibration, counts_cached, is_plausible, prompt_tokens
 
 STEADY = 0.05  # a calibration stays until it is off by more than this: the limits of windows and clients are close
-MOST_BRANCHES = 8  # of a conversation in a session
+MOST_BRANCHES = 64  # of a conversation in a session: subagents that begin as copies of it work at the same time
+MOST_PASTS = 512  # branches of all conversations
 QUIET = 240.0  # seconds, less than any cache's life: after these, a fork behind another proxy may have kept it warm
-MOST_UNANSWERED = 16  # prompts of a conversation whose answer may still come
+MOST_UNANSWERED = 64  # prompts of a conversation whose answer may still come
 LEAST_MEASURED = 10_000  # tokens: in smaller prompts tool schemas weigh most, and providers count these differently
 STEPS = 50  # a calibration is rounded to a multiple of 1/50
 
@@ -204,13 +206,14 @@ def draw_arm(share: float, seed: str, session: str, start: str) -> str:
 class Prompt:
     """A prompt that was sent: its branch, its number of messages, its tokens, and the cache life it asked for.
 
-    The tokens are in pruning's count.
+    The tokens are in pruning's count, and `beside` are those beside the messages.
     """
 
     past: Past
     messages: int
     counted: int
     requested: Life
+    beside: int = 0
 
 
 @dataclass
@@ -282,16 +285,21 @@ class TrackedConversation:
             measured = calibration(usage, prompt.counted)
             if is_plausible(measured):
                 self.cache.learn_life(usage, prompt.requested)
-                self._note_read(usage)
+                self._note_read(usage, prompt.beside * measured)
                 if abs(measured / self.calibration - 1) > STEADY:
                     self.calibration = max(1, round(measured * STEPS)) / STEPS
         return prompt.past
 
-    def _note_read(self, usage: object) -> None:
-        """Record whether the answer's usage shows that the previous prompt was still in the cache."""
+    def _note_read(self, usage: object, beside: float) -> None:
+        """Record whether the answer's usage shows that the previous prompt was still in the cache.
+
+        What is sent `beside` the messages may be there because of other conversations.
+        """
         self.answered, read = prompt_tokens(usage)
-        if self.before and (read or counts_cached(usage)):
-            is_warm = read >= WARM * min(self.before, self.answered)
+        whole = min(self.before, self.answered)
+        is_shared = WARM * whole <= read < WARM * (whole + beside)
+        if whole and not is_shared and (read or counts_cached(usage)):
+            is_warm = read >= WARM * whole
             self.cache.reads.note(self.idle, is_warm=is_warm, is_edited=self.is_edited, life=self.cache.life)
 
 
@@ -331,7 +339,6 @@ class Conversations:
         self._kept = kept or PastFiles()
         self.reads = lru_cache(most)(lambda upstream, model, requested: Reads())  # the most recently used ones
         self._known = Recent(most, lambda head: TrackedConversation(f"{head}/{next(numbers)}"))
-        self._most = most * MOST_BRANCHES
         self._pasts: list[Past] = []  # the most recently used ones, the last one at the end
 
     def match(
@@ -349,10 +356,8 @@ class Conversations:
         """
         begin = prefix_digests(messages)
         found = self._known.match(f"{session}/{model}", begin)
-        found.past, begun_at = self._find_past(session, begin, messages, at)
+        found.past, begun_at = self._find_past(session, begin, messages, at, keeps=not counts_only)
         found.end = end_digest(messages, len(messages))
-        if not counts_only:
-            self._remember(found.past)
         if found.asked_at is None and found.past.is_answered:
             found.asked_at = self._kept.last_written(session) if begun_at is None else begun_at
             found.calibration = 1.0 if begun_at is None else found.past.calibration
@@ -361,11 +366,12 @@ class Conversations:
         return found
 
     def _find_past(
-        self, session: str, begin: tuple[str, str], messages: Sequence[object], at: float
+        self, session: str, begin: tuple[str, str], messages: Sequence[object], at: float, *, keeps: bool
     ) -> tuple[Past, float | None]:
         """Return the branch that a request continues, or a new one that begins as the branch that shares most with it.
 
-        If that is another session's or was kept, return also when the last request came.
+        A new branch is remembered only if `keeps`. If the other one is another session's or was kept in a file, return
+        also when the last request came.
         """
         shared = shared_with(messages)
 
@@ -386,12 +392,15 @@ class Conversations:
             best = max(found, key=lambda each: (*shared(each), each in own, each.seen_at or at))
             past = best if best.session == session and shared(best)[1] else best.branch()
             begun_at = None if best in own else last
+            keeps = keeps or past is best
         past.session, past.begin, past.seen_at = session, begin, last
+        if keeps:
+            self._remember(past)
         return past, begun_at
 
     def _remember(self, past: Past) -> None:
         """Remember a branch as the most recently used one, and forget the oldest one of too many."""
-        self._pasts = [*(each for each in self._pasts if each is not past), past][-self._most :]
+        self._pasts = [*(each for each in self._pasts if each is not past), past][-MOST_PASTS:]
         oldest, *others = (each for each in self._pasts if (each.session, each.begin) == (past.session, past.begin))
         if len(others) == MOST_BRANCHES:
             self._pasts = [each for each in self._pasts if each is not oldest]

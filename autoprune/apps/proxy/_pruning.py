@@ -372,7 +372,7 @@ class Work:
         listed = prices(None, prune.model, prune.life)
         messages = len(report.plan.transcript.messages)
         if not prune.is_compaction:  # later prompts do not continue it, and are not like it
-            prompt = Prompt(prune.past, messages, sent.tokens, prune.requested)
+            prompt = Prompt(prune.past, messages, sent.tokens, prune.requested, sent.beside)
             known.note_prompt(number, prompt, is_edited=bool(cleared))
         self._conversations.keep(prune.past, known.calibration)
         return Account(
