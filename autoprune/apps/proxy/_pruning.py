@@ -368,7 +368,7 @@ class Work:
     def _make_account(self, number: int) -> Account:
         prune = self._open.pop(number)
         known, report, sent = prune.conversation, prune.result.report, prune.result.sent
-        cleared = tuple(self._newly_cleared(prune.result, known))
+        cleared = tuple(self._newly_cleared(prune.result, prune.past))
         listed = prices(None, prune.model, prune.life)
         messages = len(report.plan.transcript.messages)
         if not prune.is_compaction:  # later prompts do not continue it, and are not like it
@@ -392,7 +392,7 @@ class Work:
             is_compaction=prune.is_compaction,
         )
 
-    def _newly_cleared(self, result: Result[Any], known: TrackedConversation) -> Iterator[DisplayedResult]:
+    def _newly_cleared(self, result: Result[Any], past: Past) -> Iterator[DisplayedResult]:
         """Yield the results that were not cleared or folded before, and store their payloads."""
         plan = result.plan
         entries = plan.transcript.entries
@@ -400,8 +400,8 @@ class Work:
         changed += ((part, fold) for at, fold in plan.gone.items() for part in entries[at].results)
         for part, edit in changed:
             id = content_id(part.text)
-            if id not in known.past.cleared:
-                known.past.cleared.add(id)
+            if id not in past.cleared:
+                past.cleared.add(id)
                 self._payloads.put(id, part.text)
                 if self._archive:
                     with suppress(OSError):  # it only lacks a name in searches
