@@ -257,6 +257,17 @@ def test_misses_say_nothing_if_clearing_is_their_cause_or_reads_are_not_counted(
     assert account.prices.life == SHORT
 
 
+@pytest.mark.parametrize("is_cut", [True, False])
+def test_going_back_behind_a_cut_is_cold_as_its_prompt_was_last_sent_before_the_cut(is_cut: bool):
+    lane = Lane()
+    pauses = {9: 0.0, 10: 2 * SHORT if is_cut else 5.0, 11: 5.0, 12: 5.0}
+    sent = [lane.ask(results, pause)[2] for results, pause in pauses.items()]
+    assert bool(cleared(sent[-1])) == is_cut
+    _, back, again = lane.ask(9, 5.0)
+    assert (back.is_cold, back.pause) == (is_cut, is_cut * (5.0 + sum(pauses.values())))
+    assert bool(cleared(again)) == is_cut
+
+
 def test_an_environment_variable_sets_the_cache_life(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("AUTOPRUNE_CACHE_TTL", "2h")
     lane = Lane()

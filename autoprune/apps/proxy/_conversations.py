@@ -13,7 +13,9 @@ its way. What the provider has cached of a branch was pruned by the pauses and i
     41 of the conversation              the one of requests 1 to 40, which the fork has not changed
     1 of a session that begins with     a copy, as the fork's, also if another proxy has sent the 40
     requests 1 to 40 of this one
-    42 of the conversation, later       its own; but the pause is that since the fork's last request
+    42 of the conversation, later       its own, with the pause since the fork's last request
+    30 again, after going back          a copy. If results before it were cleared at 35, the provider may hold its
+                                        prompt no longer: the pause is that since request 34
 
 **The cache's life.** A request asks for a time to live by its cache marks. Its answer reports how many tokens were
 written for which time:
@@ -243,12 +245,14 @@ class TrackedConversation:
     def note_request(self, messages: int, at: float, *, counts_only: bool = False) -> float:
         """Record a request with this many messages, and return the seconds since the previous request.
 
-        Those are the seconds since a request to any model, since a cut changes what the caches of all models hold. A
+        Those are the seconds since a request to any model, since a cut changes what the caches of all models hold, and
+        since one with the same beginning, if a branch goes back behind a cut. A
         repeated request keeps its pause unless the cache went cold since, so that the same results are cleared again.
         A request that only counts tokens sets the pause of the request that follows, and does not touch the cache.
         """
-        idle = 0.0 if self.asked_at is None else max(0.0, at - self.asked_at)
-        pause = idle if self.past.seen_at is None else min(idle, max(0.0, at - self.past.seen_at))
+        asked_at = at if self.asked_at is None else self.asked_at
+        seen_at = asked_at if self.asked_at is None or self.past.seen_at is None else self.past.seen_at
+        pause = max(0.0, at - seen_at)
         if counts_only:
             if messages > max(self.past.pauses, default=0):
                 self.past.pauses[messages] = pause
@@ -259,7 +263,7 @@ class TrackedConversation:
         if known is None or known <= self.cache.life < pause:
             self.past.pauses[messages] = pause
         self.asked_at = self.past.seen_at = at
-        self.idle = idle
+        self.idle = max(at - asked_at, pause)
         self.before, self.answered = self.answered, 0
         return self.past.pauses[messages]
 
@@ -321,11 +325,6 @@ def shared_with(messages: Sequence[object]) -> Callable[[Past], Shared]:
     return shared
 
 
-def last_seen(branches: Iterable[Past]) -> float | None:
-    """When the last request of any of these branches came; None if there was none."""
-    return max((each.seen_at for each in branches if each.seen_at is not None), default=None)
-
-
 class Conversations:
     """Remembers the most recently used conversations, with each model apart.
 
@@ -375,6 +374,10 @@ class Conversations:
         """
         shared = shared_with(messages)
 
+        def last_sent(branches: Iterable[Past]) -> float | None:
+            times = (each.sent_at(len(messages), shared(each)[0]) for each in branches)
+            return max((time for time in times if time is not None), default=None)
+
         def begins_alike(past: Past) -> bool:
             if past.session == session:
                 return past.begin in (begin, (begin[0], begin[0]))
@@ -383,11 +386,11 @@ class Conversations:
 
         known = [each for each in self._pasts if begins_alike(each)]
         own = [each for each in known if each.session == session]
-        is_quiet = at - (last_seen(known) or at) > QUIET
+        is_quiet = at - (last_sent(known) or at) > QUIET
         if begin[0] != begin[1] and (is_quiet or not any(shared(each)[1] for each in own)):
             loaded = self._kept.load(begin, {each.id for each in self._pasts})
             known += [each for each in loaded if begins_alike(each)]
-        past, begun_at, last = Past(), None, last_seen(known)
+        past, begun_at, last = Past(), None, last_sent(known)
         if found := [each for each in known if each in own or each.is_continued_by(messages)]:
             best = max(found, key=lambda each: (*shared(each), each in own, each.seen_at or at))
             past = best if best.session == session and shared(best)[1] else best.branch()

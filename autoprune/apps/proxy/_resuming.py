@@ -50,7 +50,8 @@ class Past:
     `pauses` are the seconds before its requests, by their number of messages, and `invoices` what was charged for the
     one before. `history` are the settings of its requests, and `cleared` the ids of payloads cleared so far. `arm` is
     that of the holdout; None before it is drawn. `seen_at` is when the last request of the conversation came, for any
-    model. `calibration` is that of the last request. `begin` are the `prefix_digests` of the messages, and `ends` the
+    model. `cuts` are the first messages that requests edited, by the number of messages of these requests.
+    `calibration` is that of the last request. `begin` are the `prefix_digests` of the messages, and `ends` the
     digests of the last messages of each request, by its number of messages. `session` is the name that the client gives
     in its headers, and `id` names the branch's file.
     """
@@ -59,6 +60,7 @@ class Past:
     invoices: dict[int, Invoice] = field(default_factory=dict)
     history: History = field(default_factory=dict)
     cleared: set[str] = field(default_factory=set)
+    cuts: dict[int, int] = field(default_factory=dict)
     arm: str | None = None
     seen_at: float | None = None
     calibration: float = 1.0
@@ -90,6 +92,16 @@ class Past:
             self.invoices.setdefault(messages, self._answered[1])
         self._asked = messages
 
+    def sent_at(self, messages: int, shared: int) -> float | None:
+        """When its first `shared` messages were last sent as a request with so many messages would send them.
+
+        Later requests may have edited them. None if nobody knows.
+        """
+        cut = min((at for at, first in self.cuts.items() if at > messages and first < shared), default=None)
+        if cut is None or self.seen_at is None:
+            return self.seen_at
+        return self.seen_at - sum(pause for at, pause in self.pauses.items() if at >= cut)
+
     def note_answer(self, usage: object, messages: int) -> None:
         """Record the usage in the answer to the request with this many messages."""
         if invoice := Invoice.from_usage(usage):
@@ -113,6 +125,7 @@ class Past:
             "ends": self.ends,
             "seen_at": self.seen_at,
             "calibration": self.calibration,
+            "cuts": self.cuts,
             "pauses": self.pauses,
             "invoices": {at: asdict(each) for at, each in self.invoices.items()},
             "history": self.history,
@@ -132,6 +145,7 @@ class Past:
             ends={int(at): str(each) for at, each in record["ends"].items()},
             seen_at=float(record["seen_at"]),
             calibration=float(record["calibration"]),
+            cuts={int(at): int(each) for at, each in record["cuts"].items()},
             pauses={int(at): float(each) for at, each in record["pauses"].items()},
             invoices={int(at): Invoice(**each) for at, each in record["invoices"].items()},
             history=check_history({int(at): dict(each) for at, each in record["history"].items()}),
