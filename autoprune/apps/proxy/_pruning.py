@@ -32,7 +32,6 @@ from autoprune.conversation.placeholders import content_id, text_to_archive
 from autoprune.conversation.transcript import ToolResult
 from autoprune.economics import Prices, Sent, prices
 from autoprune.facts.calls import target
-from autoprune.planning.plan import Plan
 from autoprune.pruners.requests import Place, PrunedRequest, place, prune_request, requested_life
 from autoprune.pruners.result import Result
 from autoprune.settings import PruneArgs, below_compaction, cache_ttl, usual_zone, variables, window_of, window_tokens
@@ -372,7 +371,7 @@ class Work:
         cleared = tuple(self._newly_cleared(prune.result, prune.past))
         listed = prices(None, prune.model, prune.life)
         messages = len(report.plan.transcript.messages)
-        prune.past.cuts = cuts_of(prune.result.plan)
+        prune.past.cuts = cuts_of(prune.result)
         if not prune.is_compaction:  # later prompts do not continue it, and are not like it
             prompt = Prompt(prune.past, messages, sent.tokens, prune.requested, sent.beside)
             known.note_prompt(number, prompt, is_edited=bool(cleared))
@@ -419,8 +418,9 @@ class Work:
                 )
 
 
-def cuts_of(plan: Plan) -> dict[int, int]:
+def cuts_of(result: Result[Any]) -> dict[int, int]:
     """The first message that each request edited, by the number of messages of the request."""
+    plan = result.plan
     found: dict[int, int] = {}
     edited = [(edit.request, edit.part.location.message) for edit in plan.edits]
     for request, at in [*edited, *((fold.request, min(fold.messages)) for fold in plan.folds)]:
