@@ -124,6 +124,15 @@ def test_a_fork_leaves_the_past_of_its_conversation_unchanged():
     assert (rewound.past.pauses, len(found["main"].pauses)) == ({5: 0, 7: 1, 8: 0}, 3)
 
 
+def test_a_clock_that_is_set_back_does_not_hide_the_pauses_of_a_conversation_with_a_fork():
+    known, whole = Conversations(8), messages(6)
+    fork = [*whole[:5], *messages(6, tag=" forked")[5:]]
+    for sent, at in ((whole[:5], 9_000.0), (fork[:7], 9_005.0), (whole[:7], 5_410.0), (whole[:9], 6_010.0)):
+        one = known.match("session", sent)
+        one.note_request(len(sent), at)
+    assert one.past.pauses[9] == 600.0
+
+
 def test_each_of_many_forks_that_work_at_the_same_time_keeps_its_past():
     known, start = Conversations(8), messages(2)
     forks = [[*start, *messages(4, tag=f" {at}")[1:]] for at in range(20)]

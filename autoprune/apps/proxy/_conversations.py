@@ -331,7 +331,8 @@ def follow(branches: list[Past], shared: Callable[[Past], Shared], *, keeps: boo
     The list has the most recently used branches, the last one at the end. It changes only if it `keeps` the branch.
     """
     best = max(reversed(branches), key=shared)
-    seen = max((each.seen_at for each in branches if each.seen_at is not None), default=None)
+    # Of the last one in use, and not the latest time: the clock may have been set back.
+    seen = next((each.seen_at for each in reversed(branches) if each.seen_at is not None), None)
     others = branches
     if shared(best)[1]:
         others = [each for each in branches if each is not best]
