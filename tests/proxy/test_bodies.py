@@ -86,6 +86,24 @@ def test_answers_without_readable_usage_are_skipped(kind: str, encoding: str, da
     assert reader.end() == {}
 
 
+SEARCHED = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"),
+    [
+        ("text/event-stream", events((ANTHROPIC[0], {"type": "content_block_start", "content_block": SEARCHED}))),
+        ("text/event-stream", events(({"item": {"type": "web_search_call"}}, *RESPONSES))),
+        ("application/json", json.dumps({"content": [SEARCHED], "usage": {"input_tokens": 95}}).encode()),
+        ("application/json", json.dumps({"output": [{"type": "mcp_call"}], "usage": {"input_tokens": 95}}).encode()),
+    ],
+)
+def test_a_usage_that_adds_up_the_prompts_of_the_providers_own_tools_is_not_used(kind: str, data: bytes) -> None:
+    reader = UsageReader(kind, "")
+    reader.feed(data)
+    assert reader.end() == {}
+
+
 def test_nested_figures_are_read_and_zeros_do_not_overwrite_them():
     for said, expected in (
         (

@@ -13,10 +13,10 @@ from autoprune.apps.proxy._resuming import PastFiles
 def test_a_conversation_is_recognized_from_its_first_request():
     known = Conversations(8)
     whole = messages(3)
-    first = known.match("session", whole[:1])
-    assert known.match("session", whole[:1]) is first  # sent again
-    assert known.match("session", whole[:3]) is first
-    assert known.match("session", whole) is first
+    first = known.match("session", whole[:1], 0.0)
+    assert known.match("session", whole[:1], 0.0) is first  # sent again
+    assert known.match("session", whole[:3], 0.0) is first
+    assert known.match("session", whole, 0.0) is first
     assert known.get(first.name) is first
 
 
@@ -24,11 +24,11 @@ def test_a_conversation_that_begins_like_an_earlier_one_gets_a_new_name():
     known = Conversations(8)
     names = []
     for _ in range(2):
-        names.append(known.match("", messages(2)[:1]).name)
-        assert known.match("", messages(2, tag="")[:1]).name == names[-1]
+        names.append(known.match("", messages(2)[:1], 0.0).name)
+        assert known.match("", messages(2, tag="")[:1], 0.0).name == names[-1]
         answered = messages(2)
         answered[1]["content"][0]["id"] = f"call {len(names)}"
-        assert known.match("", answered).name == names[-1]
+        assert known.match("", answered, 0.0).name == names[-1]
     assert len({*names}) == 2
 
 
@@ -36,25 +36,25 @@ def test_a_string_and_a_marked_text_block_are_the_same_message():
     known = Conversations(8)
     whole = messages(2)
     block = {"type": "text", "text": whole[0]["content"], "cache_control": {"type": "ephemeral"}}
-    first = known.match("", [{"role": "user", "content": [block]}])
-    assert known.match("", whole) is first
+    first = known.match("", [{"role": "user", "content": [block]}], 0.0)
+    assert known.match("", whole, 0.0) is first
 
 
 def test_items_of_the_responses_api_identify_a_conversation_too():
     known = Conversations(8)
     call = {"type": "function_call", "call_id": "c", "name": "read", "arguments": "{}"}
     start = [{"role": "user", "content": "Go."}]
-    assert known.match("", start) is known.match("", [*start, call])
-    assert known.match("", [*start, {**call, "call_id": "d"}]) is not known.match("", [*start, call])
+    assert known.match("", start, 0.0) is known.match("", [*start, call], 0.0)
+    assert known.match("", [*start, {**call, "call_id": "d"}], 0.0) is not known.match("", [*start, call], 0.0)
 
 
 def test_only_the_most_recent_conversations_are_remembered():
     known = Conversations(2)
-    first = known.match("", messages(1, tag=" one"))
+    first = known.match("", messages(1, tag=" one"), 0.0)
     for tag in (" two", " three"):
-        known.match("", messages(1, tag=tag))
+        known.match("", messages(1, tag=tag), 0.0)
     assert known.get(first.name) is None
-    assert known.match("", messages(1, tag=" one")) is not first
+    assert known.match("", messages(1, tag=" one"), 0.0) is not first
 
 
 def test_a_token_count_sets_only_the_pause_of_the_next_request():
@@ -69,7 +69,7 @@ def test_a_token_count_sets_only_the_pause_of_the_next_request():
 def test_a_pause_counts_from_the_last_request_to_any_model():
     """A cut for the cold cache of one model would change what the warm cache of the other holds."""
     known = Conversations(8)
-    first, second = (known.match("session", messages(3), model) for model in ("a", "b"))
+    first, second = (known.match("session", messages(3), 0.0, model) for model in ("a", "b"))
     assert [first.note_request(2, 0.0), second.note_request(4, 10.0), first.note_request(6, 400.0)] == [0.0, 0.0, 390.0]
     assert [second.note_request(8, 410.0), second.idle] == [10.0, 400.0]
 
@@ -120,16 +120,25 @@ def test_a_fork_leaves_the_past_of_its_conversation_unchanged():
     found = {}
     for name, end, pause in (("main", 5, 0), ("fork", 7, 1), ("main", 7, 1), ("fork", 9, 400), ("main", 9, 1)):
         now += pause
-        one = known.match("session", branches[name][:end])
+        one = known.match("session", branches[name][:end], now)
         one.note_request(end, now)
         found[name] = one.past
     assert found["main"].pauses == {5: 0, 7: 1, 9: 1}
     assert found["fork"].pauses == {5: 0, 7: 1, 9: 400}
     for name, past in found.items():
-        assert known.match("session", branches[name][:11]).past is past
-    rewound = known.match("session", [*whole[:7], {"role": "user", "content": "No."}])
+        assert known.match("session", branches[name][:11], now).past is past
+    rewound = known.match("session", [*whole[:7], {"role": "user", "content": "No."}], now)
     rewound.note_request(8, now)
     assert (rewound.past.pauses, len(found["main"].pauses)) == ({5: 0, 7: 1, 8: 0}, 3)
+
+
+def test_a_clock_that_is_set_back_does_not_hide_the_pauses_of_a_conversation_with_a_fork():
+    known, whole = Conversations(8), messages(6)
+    fork = [*whole[:5], *messages(6, tag=" forked")[5:]]
+    for sent, at in ((whole[:5], 9_000.0), (fork[:7], 9_005.0), (whole[:7], 5_410.0), (whole[:9], 6_010.0)):
+        one = known.match("session", sent, at)
+        one.note_request(len(sent), at)
+    assert one.past.pauses[9] == 600.0
 
 
 def test_each_of_many_forks_that_work_at_the_same_time_keeps_its_past():
@@ -138,7 +147,7 @@ def test_each_of_many_forks_that_work_at_the_same_time_keeps_its_past():
     pasts = []
     for end in (7, 9, 11):
         for at, fork in enumerate(forks):
-            one = known.match("session", fork[:end])
+            one = known.match("session", fork[:end], end * 100.0 + at)
             one.note_request(end, end * 100.0 + at)
             pasts.append(one.past)
     assert [*map(id, pasts[:20])] == [*map(id, pasts[20:40])] == [*map(id, pasts[40:])]
@@ -148,13 +157,13 @@ def test_each_of_many_forks_that_work_at_the_same_time_keeps_its_past():
 def test_a_session_that_was_forked_from_another_one_begins_with_its_past():
     known, whole = Conversations(8), messages(4)
     for end, at in ((3, 0.0), (5, 400.0)):
-        known.match("one", whole[:end]).note_request(end, at)
-    fork = known.match("two", whole[:7])
+        known.match("one", whole[:end], at).note_request(end, at)
+    fork = known.match("two", whole[:7], 410.0)
     assert fork.note_request(7, 410.0) == 10.0
     assert fork.past.pauses == {3: 0, 5: 400, 7: 10}
-    assert known.match("one", whole[:5]).past.pauses == {3: 0, 5: 400}
+    assert known.match("one", whole[:5], 420.0).past.pauses == {3: 0, 5: 400}
     alike = [whole[0], *messages(4, tag=" alike")[1:]]
-    assert known.match("three", alike).past.pauses == {}
+    assert known.match("three", alike, 420.0).past.pauses == {}
 
 
 def test_forks_in_turns_keep_their_pasts_behind_several_proxies(tmp_path: Path):
@@ -172,7 +181,7 @@ def test_forks_in_turns_keep_their_pasts_behind_several_proxies(tmp_path: Path):
         ("one", whole, 9, 3_001.0),
     ):
         proxy = running if session == "one" else Conversations(8, PastFiles(str(tmp_path)))
-        known = proxy.match(session, branch[:end], None, at)
+        known = proxy.match(session, branch[:end], at)
         known.note_request(end, at)
         proxy.keep(known.past, 1.0)
         found.append(known.past.pauses)
@@ -184,34 +193,34 @@ def test_forks_in_turns_keep_their_pasts_behind_several_proxies(tmp_path: Path):
 
 def test_counting_the_prompt_of_a_resumed_session_sets_the_pause_of_its_next_request(tmp_path: Path):
     first, later = (Conversations(8, PastFiles(str(tmp_path))) for _ in range(2))
-    known = first.match("session", messages(3)[:5])
+    known = first.match("session", messages(3)[:5], 1.0)
     known.note_request(5, 1.0)
     first.keep(known.past, 1.0)
-    later.match("session", messages(3), None, 900.0, counts_only=True).note_request(7, 900.0, counts_only=True)
-    assert later.match("session", messages(3), None, 902.0).note_request(7, 902.0) == 899.0
+    later.match("session", messages(3), 900.0, counts_only=True).note_request(7, 900.0, counts_only=True)
+    assert later.match("session", messages(3), 902.0).note_request(7, 902.0) == 899.0
 
 
 def test_counting_another_prompt_does_not_take_the_answer_of_a_request_on_its_way():
     known, whole = Conversations(8), messages(4)
-    asked = known.match("session", whole[:5])
+    asked = known.match("session", whole[:5], 0.0)
     asked.note_request(5, 0.0)
     asked.note_prompt(1, Prompt(asked.past, 5, 30_000, None), is_edited=False)
-    other = known.match("session", [*whole[:3], {"role": "user", "content": "No."}], counts_only=True)
+    other = known.match("session", [*whole[:3], {"role": "user", "content": "No."}], 1.0, counts_only=True)
     other.note_request(4, 1.0, counts_only=True)
     asked.learn({"input_tokens": 20_000, "cache_read_input_tokens": 10_000}, 1)
-    after = known.match("session", whole[:7])
+    after = known.match("session", whole[:7], 2.0)
     after.note_request(7, 2.0)
     assert [*after.past.invoices] == [7]
 
 
 def test_a_model_that_takes_over_has_nothing_in_its_cache():
     known, whole = Conversations(8), messages(3)
-    known.match("session", whole[:3], "a").note_request(3, 0.0)
-    assert known.match("session", whole[:5], "b").note_request(5, 10.0) == 0.0
+    known.match("session", whole[:3], 0.0, "a").note_request(3, 0.0)
+    assert known.match("session", whole[:5], 10.0, "b").note_request(5, 10.0) == 0.0
 
 
 def test_a_fork_is_drawn_for_an_arm_of_its_own():
     known, whole = Conversations(8, holdout=0.5), messages(3)
-    one = known.match("one", whole[:3])
+    one = known.match("one", whole[:3], 0.0)
     one.note_request(3, 0.0)
-    assert known.match("two", whole[:5]).past.pauses == {}
+    assert known.match("two", whole[:5], 5.0).past.pauses == {}

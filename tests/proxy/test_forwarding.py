@@ -347,9 +347,11 @@ def test_a_client_that_goes_away_closes_the_connection_to_the_upstream(proxy_to:
         connection.wait_until_gone()
 
     with serving(play) as upstream:
-        with httpx.stream("POST", f"{proxy_to(upstream.url).url}/v1/messages", content=body(2)) as got:
+        proxy = proxy_to(upstream.url)
+        with httpx.stream("POST", f"{proxy.url}/v1/messages", content=body(2)) as got:
             next(got.iter_raw())
         assert upstream.gone.wait(10)
+        eventually(lambda: [each.usage for each in proxy.sessions] == [{"input_tokens": 700}])
 
 
 def test_a_client_that_goes_away_before_its_answer_closes_the_upstream_connection_too(proxy_to: ProxyTo) -> None:
@@ -403,8 +405,11 @@ def test_an_answer_that_breaks_off_breaks_off_for_the_client(proxy_to: ProxyTo) 
         connection.request()
         connection.send(STREAM + chunk(USAGE))
 
-    with serving(play) as upstream, pytest.raises(httpx.RemoteProtocolError):
-        httpx.post(f"{proxy_to(upstream.url).url}/v1/messages", content=body(2))
+    with serving(play) as upstream:
+        proxy = proxy_to(upstream.url)
+        with pytest.raises(httpx.RemoteProtocolError):
+            httpx.post(f"{proxy.url}/v1/messages", content=body(2))
+        eventually(lambda: [each.usage for each in proxy.sessions] == [{"input_tokens": 700}])
 
 
 def test_a_closed_pooled_connection_is_not_reused(proxy_to: ProxyTo) -> None:

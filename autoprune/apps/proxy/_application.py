@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
+import httpx
+
 from autoprune.apps.clients.compactions import CLIENT_HEADERS
 from autoprune.apps.proxy._bodies import UnreadError, UsageReader, decompress
 from autoprune.apps.proxy._configuration import TOKEN_HEADER, Guard, Settings, cookie_name
@@ -99,12 +101,13 @@ class AnswerUsage:
     """The usage in an answer: {} if it has none, None if the request was refused or not answered.
 
     `window` is the model's context window in tokens if the error states it. `miss` is why the provider's cache was not
-    read, by its own diagnosis.
+    read, by its own diagnosis. `broken` is the error that ended the answer before its end.
     """
 
     usage: dict[str, Any] | None
     window: int | None = None
     miss: str = ""
+    broken: Exception | None = None
 
 
 class Proxy:
@@ -176,6 +179,8 @@ class Proxy:
         if answer.window:
             with self._noting_faults():
                 await self.lanes.learn_window(handled.outcome.target, answer.window)
+        if answer.broken:
+            raise answer.broken
 
     async def _answer_compress(self, incoming: Incoming, handled: Handled, send: Send) -> None:
         """Answer with the pruned messages of a request, or with its own if they could not be pruned."""
@@ -283,6 +288,7 @@ class Proxy:
         session: ClientSession | None,
     ) -> AnswerUsage:
         """Forward a request to the upstream, and its answer to the client."""
+        broken: Exception | None = None
         try:
             async with open_answer(self._client, outgoing, gone) as response:
                 is_refused = response.status_code >= ERROR_STATUS
@@ -291,7 +297,10 @@ class Proxy:
                     session.refused += is_refused
                 kind, encoding = (response.headers.get(f"content-{each}", "") for each in ("type", "encoding"))
                 reader = UsageReader(kind, encoding) if session else None
-                await stream_back(response, send, gone, reader.feed if reader else None)
+                try:
+                    await stream_back(response, send, gone, reader.feed if reader else None)
+                except (ClientGoneError, httpx.TransportError) as error:  # the prompt is charged for all the same
+                    broken = error
         except UpstreamError as failure:
             self.sessions.failed += 1
             if session:
@@ -301,9 +310,9 @@ class Proxy:
         if is_refused:
             if reader and response.status_code in TOO_LONG:
                 reader.end()
-                return AnswerUsage(None, reader.window)
-            return AnswerUsage(None)
-        return AnswerUsage(reader.end(), miss=reader.miss) if reader else AnswerUsage({})
+                return AnswerUsage(None, reader.window, broken=broken)
+            return AnswerUsage(None, broken=broken)
+        return AnswerUsage(reader.end(), miss=reader.miss, broken=broken) if reader else AnswerUsage({}, broken=broken)
 
 
 def describe_fault(error: Exception) -> str:

@@ -32,7 +32,15 @@ COUNTED_ZEROS = {
 }  # 0 says that none were; null or no figure says nothing
 LONGEST_REASON = 40  # characters, such as "messages_changed"
 EVENT_DATA = b"data:"
-HINTS = (b"usage", b"Usage")  # events without these words are not parsed
+# Calls of tools that the provider runs. The usage of their answers adds up the prompts of several rounds. Source: the
+# description of `usage.iterations` in Anthropic's API reference.
+SERVER_CALLS = frozenset(
+    (
+        *("server_tool_use", "mcp_tool_use"),
+        *("web_search_call", "file_search_call", "code_interpreter_call", "mcp_call"),
+    )
+)
+HINTS = (b"usage", b"Usage", *map(str.encode, SERVER_CALLS))  # events without these words are not parsed
 GZIP = zlib.MAX_WBITS | 16
 # How providers say that a prompt is longer than the context window, with the window: Anthropic twice, OpenAI and most
 # servers with its API, xAI, Gemini, OpenAI for GPT-5.
@@ -101,6 +109,7 @@ class UsageReader:
         self.usage: dict[str, Any] = {}
         self.window: int | None = None  # the context window that an error states, in tokens
         self.miss = ""  # why the cache was not read, by the provider's diagnosis
+        self._has_rounds = False  # whether the usage is that of several prompts
         self._is_stream = "event-stream" in content_type
         name = encoding.strip().lower()
         self._is_readable = (self._is_stream or "json" in content_type) and name in ANSWER_DECODERS
@@ -119,11 +128,11 @@ class UsageReader:
             self._is_readable, self._rest = False, []
 
     def end(self) -> dict[str, Any]:
-        """Read the remaining bytes, and return the usage; {} if none was reported."""
+        """Read the remaining bytes, and return the usage; {} if none was reported, or only that of several prompts."""
         if self._is_readable and any(self._rest):
             rest = b"".join(self._rest)
             self._read_event(rest) if self._is_stream else self._read_json(rest)
-        return self.usage
+        return {} if self._has_rounds else self.usage
 
     def _decompress_piece(self, piece: bytes) -> Iterator[bytes]:
         if self._decoder is None:
@@ -157,6 +166,7 @@ class UsageReader:
             merge_usage(self.usage, reported_usage(each))
             self.window = self.window or stated_window(each)
             self.miss = self.miss or diagnosed_miss(each)
+            self._has_rounds = self._has_rounds or has_server_call(each)
 
 
 def merge_usage(known: dict[str, Any], reported: Mapping[str, Any], deepest: int = DEEPEST) -> None:
@@ -183,6 +193,20 @@ def reported_usage(data: object) -> Mapping[str, Any]:
             return usage if isinstance(usage, Mapping) else {}
         data = inner
     return {}
+
+
+def has_server_call(data: object) -> bool:
+    """Whether the provider ran a tool for an answer, by this answer or by an event of a streamed one."""
+    if not isinstance(data, Mapping):
+        return False
+    lists = (data.get("content"), data.get("output"))
+    parts = [
+        data.get("content_block"),
+        data.get("item"),
+        *(part for each in lists if type(each) is list for part in each),
+    ]
+    types = [part.get("type") for part in parts if isinstance(part, Mapping)]
+    return not SERVER_CALLS.isdisjoint(each for each in types if isinstance(each, str))
 
 
 def stated_window(data: object) -> int | None:

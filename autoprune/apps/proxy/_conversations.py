@@ -344,8 +344,8 @@ class Conversations:
         self,
         session: str,
         messages: Sequence[object],
+        at: float,
         model: str | None = None,
-        at: float = 0.0,
         *,
         counts_only: bool = False,
     ) -> TrackedConversation:
@@ -390,6 +390,9 @@ class Conversations:
         if begin[0] != begin[1] and (is_quiet or not any(shared(each)[1] for each in own)):
             loaded = self._kept.load(begin, {each.id for each in self._pasts})
             known += [each for each in loaded if begins_alike(each)]
+        for each in known:
+            if each.seen_at is not None:
+                each.seen_at = min(each.seen_at, at)  # the clock may have been set back
         past, begun_at, last = Past(), None, last_sent(known)
         if found := [each for each in known if each in own or each.is_continued_by(messages)]:
             best = max(found, key=lambda each: (*shared(each), each in own, each.seen_at or at))

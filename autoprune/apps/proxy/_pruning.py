@@ -268,7 +268,7 @@ class Work:
             return Outcome(note=prune_request(self._pruner, body, job.path).note)
         if len(messages) > MOST_MESSAGES:
             return Outcome(note=f"the conversation has more than {MOST_MESSAGES:,} messages: it was sent unpruned")
-        known = self._conversations.match(job.session, messages, found.model, job.at, counts_only=found.counts_only)
+        known = self._conversations.match(job.session, messages, job.at, found.model, counts_only=found.counts_only)
         cache = self._update_cache(known, found, body, job.upstream)
         pause = known.note_request(len(messages), job.at, counts_only=found.counts_only)
         betas = requested_betas(job.headers, found.inside(body))
