@@ -871,6 +871,13 @@ def test_a_session_of_pi_without_its_header_is_read():
     assert (session.agent, said(session)) == ("pi", ["user:one+two"])
 
 
+def test_a_header_like_that_of_pi_above_events_of_another_agent_is_not_read_as_pi():
+    header = {"type": "session", "version": 0, "id": "s", "cwd": "/shop"}
+    assert load(lines(header), "s").agent == "pi"
+    with pytest.raises(SessionError, match="^s line 1 holds an object with the fields type, version, id, cwd where"):
+        load(lines(header, {"type": "user/message", "seq": 1, "data": {"text": "hi"}}), "s")
+
+
 def test_what_pi_kept_begins_behind_a_lost_entry():
     entries = [
         *(entry("1", None, "user", "one"), entry("3", "2", "user", "three")),
