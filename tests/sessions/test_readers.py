@@ -874,7 +874,7 @@ def test_a_session_of_pi_without_its_header_is_read():
 def test_a_header_like_that_of_pi_above_events_of_another_agent_is_not_read_as_pi():
     header = {"type": "session", "version": 0, "id": "s", "cwd": "/shop"}
     assert load(lines(header), "s").agent == "pi"
-    with pytest.raises(SessionError, match="^s line 1 holds an object with the fields type, version, id, cwd where"):
+    with pytest.raises(SessionError, match=r"^s line 1 holds an object with the fields type, version, id, cwd where"):
         load(lines(header, {"type": "user/message", "seq": 1, "data": {"text": "hi"}}), "s")
 
 
