@@ -248,10 +248,12 @@ def _parse_text(text: str, name: str, readers: Sequence[Reader], *, skip_broken:
         return _parse_log(lines, name, readers, skip_broken)
     try:
         value = parse_json(text, name)
-    except SessionError:
-        if not _is_mostly_records(lines):
-            raise
-        return _parse_log(lines, name, readers, skip_broken)
+    except SessionError as error:
+        if _is_mostly_records(lines):
+            return _parse_log(lines, name, readers, skip_broken)
+        if not text.lstrip().startswith(("{", "[")):
+            raise SessionError(f"{name} is not JSON: give {READABLE}") from error
+        raise
     if reader := reader_for([value], readers):
         return _Log(reader, [value])
     return _plain_session(value, name, INDENT if len(lines) > 1 else None)
