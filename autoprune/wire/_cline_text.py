@@ -70,8 +70,16 @@ def find_below(text: str, path: Path, parser: Parser) -> list[FoundResult] | Non
 
 
 def _close_calls(text: str, found: Sequence[Extent], parser: Parser) -> list[FoundResult]:
+    calls = parser.open_calls
     return [
-        FoundResult(after_letters(text, begin + 1), start, stop, tool, parser.open_calls.close_in_text(tool), is_error)
+        FoundResult(
+            after_letters(text, begin + 1),
+            start,
+            stop,
+            tool,
+            calls.close_in_text(tool) or calls.close_by_name(tool),
+            is_error,
+        )
         for begin, start, stop, tool, is_error in found
     ]
 

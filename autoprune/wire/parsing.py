@@ -61,6 +61,8 @@ class Standing:
     has_calls: bool = False  # the texts of the model's last output hold calls
     is_free: bool = False  # all lookalikes are results: for comparing a conversation with its pruned version
     calls_later: bool = False  # a summary covers native calls that the model made after this message
+    answered: set[str] = field(default_factory=set)  # the tools of native calls that have native results
+    _called: set[str] = field(default_factory=set)  # the tools of the native calls in the model's last output
     _texts: list[tuple[str, Sequence[ToolCall]]] = field(default_factory=list)
     _tags: frozenset[str] | None = None
 
@@ -77,6 +79,7 @@ class Standing:
         for call in calls:
             if call.location.start is None:
                 self.is_native = True
+                self._called.add(call.name)
             else:
                 self.has_calls = True
 
@@ -89,8 +92,9 @@ class Standing:
         """Return the reason, as text, why a lookalike of a result is plain text here; None if it may be a result.
 
         `tag` is the prefix of the opening tag of the calls that the result would answer; None for calls of any kind.
+        Native calls of a tool `tag` that have no native result may be answered by a text, as some agents do.
         """
-        if self.is_free:
+        if self.is_free or tag in self._called - self.answered:
             return None
         if self.is_native and not self.has_calls:
             return "the model makes native calls, and the text of its last message holds none"
@@ -439,6 +443,8 @@ def native_result(
     is_error: bool | None = None,
 ) -> ToolResult:
     """Create the result whose payload is at `path`; `tool` names its tool if `call` is None."""
+    if call:
+        parser.standing.answered.add(call.name)
     return ToolResult(
         location=Location(path),
         request=call.request if call else parser.request,

@@ -92,7 +92,7 @@ def test_the_outcomes_of_trials_stand_beside_their_bills(tmp_path: Path):
         (b"", "is empty"),
         (b"   \n\n", "is empty"),
         (b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 10, "is not UTF-8 text: byte 0 is 0x89"),
-        (b"# Notes\n\nnot a session\n", "broken JSON at line 1, column 1"),
+        (b"# Notes\n\nnot a session\n", "is not JSON: give"),
         (json.dumps({"name": "autoprune", "version": 1}).encode(), "holds an object with the fields name, version"),
         (json.dumps([{"id": number} for number in range(1_000)]).encode(), "holds an object with the fields id"),
         (gzip.compress(b"x" * 1_000)[:20], "is a gzip file that is damaged or cut off"),

@@ -12,6 +12,7 @@ from autoprune.apps.replay.play import play
 from autoprune.apps.replay.policies import Policy
 from autoprune.apps.sessions import Recording, Request, Usage
 from autoprune.economics import LISTS
+from autoprune.tokens import exact
 
 # Messages of 5, 5, 103, 5, 53 and 4 words: prompts of 5, 113 and 171.
 MESSAGES = reading("a " * 100, "b " * 50)
@@ -81,7 +82,15 @@ def test_the_longest_prompt_shows_the_window_of_an_unknown_model():
     used = Usage(250_000)
     for model in ("", "my-model"):
         known = Recording(MESSAGES, requests=(Request(1, model=model), Request(3, usage=used)))
-        assert episode(known, "small", in_words).safe_zone == 250_000
+        assert episode(known, "small", in_words).safe_zone == 262_500
+
+
+def test_no_prompt_of_an_unknown_model_is_above_the_limit():
+    requests = tuple(map(Request, (1, 3, 5, 7)))
+    known = episode(Recording(reading(*["word " * 70_000] * 3), requests=requests), "plain", exact())
+    strategy, new_pruner = Policy("low_water").for_episode(known, LISTS["anthropic"])
+    found = play(known, new_pruner, strategy, count=exact())
+    assert tuple(prompt.tokens for prompt in found.prompts) == known.sizes.prompts(known.requests)
 
 
 def test_the_stretch_with_the_most_requests_is_replayed_if_it_has_enough():

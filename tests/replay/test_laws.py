@@ -127,3 +127,19 @@ def test_an_honest_pruner_breaks_no_promise(fed_back: bool):
         return [known.get(at, each) if each.get("content") == LONG else each for at, each in enumerate(given)]
 
     assert violations(honest, fed_back=fed_back) == []
+
+
+def test_a_cleared_result_in_a_text_breaks_no_promise():
+    """Each edited message is compared alone, without the call before it."""
+    heading = "[read_file for 'a.py'] Result:\n"
+    messages: Sent = [{"role": "user", "content": "Fix it."}]
+    for _ in range(3):
+        messages.append({"role": "assistant", "content": "<read_file>\n<path>a.py</path>\n</read_file>"})
+        messages.append({"role": "user", "content": heading + LONG})
+
+    def clears(given: Sent, call: int) -> Sent:
+        is_due = len(given) > 3 and given[2]["content"] == heading + LONG
+        return cleared(given, 2, content=heading + CLEARED) if is_due else given
+
+    found = play(episode(messages), lambda: Sends(clears), NoPruning(), count=in_words)
+    assert found.violations == ()

@@ -310,11 +310,28 @@ STORED = [
     {"id": "prt_1", "messageID": "msg_1", "sessionID": "ses_1", "type": "reasoning", "text": "Hm."},
     {"id": "prt_2", "messageID": "msg_1", "type": "text", "text": "Yes."},
 ]
+AMP = [
+    {"role": "user", "messageId": 0, "content": [{"type": "text", "text": "hi"}]},
+    {"role": "assistant", "messageId": 1, "content": [{"type": "tool_use", "id": "1", "name": "Read", "input": {}}]},
+    {"role": "user", "messageId": 2, "content": [{"type": "tool_result", "toolUseID": "1", "run": {"result": "x"}}]},
+]
+GOOSE = [
+    {"role": "user", "created": 1, "content": [{"type": "text", "text": "hi"}]},
+    {"role": "assistant", "created": 2, "content": [{"type": "toolRequest", "id": "1", "toolCall": {"value": {}}}]},
+]
+DISPLAYED = [{"ts": 1, "type": "say", "say": "text", "text": "hi"}, {"ts": 2, "type": "ask", "ask": "followup"}]
 
 
 @each_row(
     "text, what",
     [
+        (json.dumps({"id": "T-1", "messages": AMP}), "a thread of Amp"),
+        (json.dumps({"messages": GOOSE}), "a session of Goose"),
+        (lines(*GOOSE), "a session of Goose"),
+        (
+            json.dumps(DISPLAYED),
+            r"what Cline or Roo Code displayed \(what they sent is in api_conversation_history.json\)",
+        ),
         (json.dumps({"info": {"id": "ses_1"}, "messages": OPENCODE}), "an export of opencode"),
         (json.dumps(OPENCODE), "an export of opencode"),
         (lines(*ANTIGRAVITY), "a transcript of Antigravity"),
@@ -331,6 +348,32 @@ STORED = [
 def test_a_format_without_a_reader_is_named(read: Value, text: str, what: str):
     with pytest.raises(SessionError, match=f"^s is {what}, which autoprune cannot read: give a JSON list of"):
         read(text, "s")
+
+
+@each_row(
+    "message",
+    [
+        {"id": "1", "role": "user", "parts": [{"type": "text", "text": "hi"}]},
+        {"id": 0, "role": "user", "segments": [{"type": "text", "text": "hi"}]},
+    ],
+    ids=["AI SDK", "Zed"],
+)
+def test_messages_without_a_content_that_a_format_reads_are_refused(message: Value):
+    with pytest.raises(
+        SessionError, match=r"^s holds an object with the fields id, role, [a-z]+ where a message with 'con"
+    ):
+        load(json.dumps([message]), "s")
+
+
+def test_messages_that_roo_code_summarized_or_cut_are_left_out():
+    first, cut, kept = ({"role": "user", "content": text} for text in ("hi", "long", "go on"))
+    summary = {"role": "user", "content": "so far", "isSummary": True, "condenseId": "c"}
+    marker = {"role": "user", "content": "cut here", "truncationId": "t"}
+    undone = {**kept, "condenseParent": "gone"}
+    messages = [{**first, "condenseParent": "c"}, summary, {**cut, "truncationParent": "t"}, marker, undone]
+    session = load(json.dumps(messages), "s")
+    assert session.messages == [summary, marker, undone]
+    assert session.notes == ("messages that the agent has summarized or cut, left out: 2",)
 
 
 UNREAD = "calls with fields that are not read ({}), so names or arguments may be missing: 2"
@@ -869,6 +912,13 @@ def test_a_session_of_pi_without_its_header_is_read():
     entries = [{**entry("1", None, "user", "one"), "timestamp": "t"}, entry("2", "1", "user", "two")]
     session = load(lines(*entries), "s")
     assert (session.agent, said(session)) == ("pi", ["user:one+two"])
+
+
+def test_a_header_like_that_of_pi_above_events_of_another_agent_is_not_read_as_pi():
+    header = {"type": "session", "version": 0, "id": "s", "cwd": "/shop"}
+    assert load(lines(header), "s").agent == "pi"
+    with pytest.raises(SessionError, match=r"^s line 1 holds an object with the fields type, version, id, cwd where"):
+        load(lines(header, {"type": "user/message", "seq": 1, "data": {"text": "hi"}}), "s")
 
 
 def test_what_pi_kept_begins_behind_a_lost_entry():

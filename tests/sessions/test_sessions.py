@@ -76,7 +76,7 @@ def test_lines_end_only_at_newlines(odd: str):
         ('[{"role": "user",]', "broken JSON at line 1, column 18"),
         ('[\n {"role": "user"},\n oops]', "broken JSON at line 3, column 2"),
         ('{"role": "user"}\n{"role": \n{"role": "user"}', "broken JSON at line 2, column 10"),
-        ("hello", "broken JSON at line 1, column 1"),
+        ("hello", "s is not JSON: give a JSON list"),
         ("42", "holds a number"),
         ('"text"', "holds a string"),
         ("null", "holds null"),

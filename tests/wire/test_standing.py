@@ -103,6 +103,22 @@ def test_results_pasted_after_native_calls_are_the_users_text(carrier: str, text
     assert pruner().prune_conversations(conversation)[-2] is conversation[-2]
 
 
+def test_a_text_may_answer_native_calls_that_have_no_native_result():
+    """Some versions of Cline store calls of all providers as blocks, and the results as texts."""
+    names = ("read_file", "read_file", "list_files")
+    made = [{"type": "tool_use", "id": str(at), "name": name, "input": {}} for at, name in enumerate(names)]
+    answer = [{"type": "text", "text": text} for text in (CLINE, CLINE, f"[execute_command for 'ls'] Result:\n{LOG}")]
+    start = [*users("Go."), {"role": "assistant", "content": made}]
+    conversation = [*start, {"role": "user", "content": answer}, *chat("", "So.")[1:], *users(CLINE)]
+    result = pruner().prune([*conversation, *chat("", "Done.")[1:]])
+    assert [is_cleared(block) for block in result.conversation[2]["content"]] == [True, True, False]
+    assert result.conversation[4] is conversation[4]
+
+    native = [{"type": "tool_result", "tool_use_id": call["id"], "content": "a.py"} for call in made]
+    answered = [*start, {"role": "user", "content": [*native, *answer]}, *chat("", "So.")[1:]]
+    assert not is_cleared(pruner().prune_conversations(answered)[2])
+
+
 @pytest.mark.parametrize("dialect", ["cline", "tool_response"])
 def test_a_dialect_without_an_opening_tag_before_it_is_text(dialect: str):
     other = CALLS["tool_response" if dialect == "cline" else "cline"]

@@ -391,6 +391,9 @@ def join(before: Episode, after: Episode, pause: float) -> Episode:
     )
 
 
+COUNTED_MORE = 1.05  # a pruner may count a little more for a prompt than the log
+
+
 def _usual_zone(model: str | None, longest: int) -> int:
     """Return the safe zone of `autoprune run`; the longest prompt shows what the log does not tell of the window.
 
@@ -398,7 +401,7 @@ def _usual_zone(model: str | None, longest: int) -> int:
     """
     window = window_of(model)
     if window is None:
-        return max(usual_zone(model), longest)
+        return max(usual_zone(model), round(COUNTED_MORE * longest))
     return usual_zone(model, _window(model) if longest > window else window)
 
 

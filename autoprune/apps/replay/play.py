@@ -16,7 +16,7 @@ at the last request.
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
 from time import perf_counter
@@ -109,6 +109,8 @@ class _VisibleEvidence:
         # By text: how many of the other messages were searched for it, and which of them contain it.
         self._found: dict[str, tuple[int, list[int]]] = {}
         self._parser = new_parser(len)
+        # Messages are read one by one, without the calls before them that results in texts answer.
+        self._parser.standing = replace(self._parser.standing, is_free=True)
 
     def look(self, request: int, messages: Sequence[object]) -> None:
         """Search the prompt of a request for the evidence that its action needed, and for protected content."""
@@ -288,6 +290,8 @@ class _PromiseChecker:
         self._edited: dict[int, Any] = {}  # the last version of each edited message
         self._changes = 0
         self._parser = new_parser(len)
+        # Messages are read one by one, without the calls before them that results in texts answer.
+        self._parser.standing = replace(self._parser.standing, is_free=True)
 
     def check(
         self, request: int, given: Sequence[Any], sent: Sequence[Any], again: Callable[[], Any], *, is_new: bool = False

@@ -39,7 +39,7 @@ from autoprune.apps.sessions._recording import (
 )
 from autoprune.errors import SessionError, SettingsError, near_or_all, type_of
 from autoprune.settings.plugins import load_plugin, plugin_names
-from autoprune.wire import responses
+from autoprune.wire import SHIPPED, responses
 
 # To ship a reader, see docs/session_files.md, and add a line here. The first reader that detects a file reads it, so
 # readers with specific markers come first, and those that look only for a few field names last.
@@ -248,10 +248,12 @@ def _parse_text(text: str, name: str, readers: Sequence[Reader], *, skip_broken:
         return _parse_log(lines, name, readers, skip_broken)
     try:
         value = parse_json(text, name)
-    except SessionError:
-        if not _is_mostly_records(lines):
-            raise
-        return _parse_log(lines, name, readers, skip_broken)
+    except SessionError as error:
+        if _is_mostly_records(lines):
+            return _parse_log(lines, name, readers, skip_broken)
+        if not text.lstrip().startswith(("{", "[")):
+            raise SessionError(f"{name} is not JSON: give {READABLE}") from error
+        raise
     if reader := reader_for([value], readers):
         return _Log(reader, [value])
     return _plain_session(value, name, INDENT if len(lines) > 1 else None)
@@ -265,8 +267,8 @@ def _parse_log(
     if reader := reader_for(values, readers):
         return _Log(reader, values, notes)
     _refuse_unread(values, name)
-    messages = [_message(value, name, line) for line, value in numbered]
-    return Session(messages, _as_lines, (*notes, *unread_fields(messages)))
+    messages, remarks = _plain_messages((_message(value, name, line) for line, value in numbered), name)
+    return Session(messages, _as_lines, (*notes, *remarks))
 
 
 def _parse_lines(
@@ -309,13 +311,11 @@ def _recording(stretch: Conversation, agent: str | None, notes: tuple[str, ...],
 def _plain_session(value: object, name: str, indent: int | None) -> Session:
     _refuse_unread([value], name)
     if isinstance(value, list):
-        messages = [_message(item, name) for item in value]
-        return Session(messages, lambda pruned: dump(pruned, indent) + "\n", unread_fields(messages))
+        messages, notes = _plain_messages((_message(item, name) for item in value), name)
+        return Session(messages, lambda pruned: dump(pruned, indent) + "\n", notes)
     if isinstance(value, dict) and isinstance(value.get("messages"), list):
-        messages = [_message(item, name) for item in value["messages"]]
-        return Session(
-            messages, lambda pruned: dump({**value, "messages": pruned}, indent) + "\n", unread_fields(messages)
-        )
+        messages, notes = _plain_messages((_message(item, name) for item in value["messages"]), name)
+        return Session(messages, lambda pruned: dump({**value, "messages": pruned}, indent) + "\n", notes)
     if _is_message(value):
         return Session([value], _as_lines)
     raise SessionError(f"{name} holds {_describe(value)}: give {READABLE}")
@@ -325,6 +325,25 @@ def _refuse_unread(values: Sequence[object], name: str) -> None:
     """Raise SessionError for a file of a known kind that no reader reads."""
     if what := describe_unsupported(values):
         raise SessionError(f"{name} is {what}, which autoprune cannot read: give {READABLE}")
+
+
+def _plain_messages(given: Iterable[object], name: str) -> tuple[list[object], tuple[str, ...]]:
+    """Return the messages that an agent would send, and notes. Raises SessionError if no format reads any content.
+
+    Roo Code and Kilo Code keep messages that they summarized or cut, so that the user can go back to them.
+    """
+    messages = list(given)
+    known = [fields(message) for message in messages]
+    is_read = any("content" in each or any(wire.seen(each) for wire in SHIPPED) for each in known)
+    if not is_read and any(len(each) > 1 for each in known):
+        raise SessionError(
+            f"{name} holds {_describe(known[0])} where a message with 'content' should be: give {READABLE}"
+        )
+    ids = {text_of(each.get(field)) for each in known for field in ("condenseId", "truncationId")} - {""}
+    parents = [{text_of(each.get("condenseParent")), text_of(each.get("truncationParent"))} for each in known]
+    sent = [message for message, parent in zip(messages, parents, strict=True) if not parent & ids]
+    left_out = note("messages that the agent has summarized or cut, left out", len(messages) - len(sent))
+    return sent, (*left_out, *unread_fields(sent))
 
 
 def _is_record(line: str) -> bool:
@@ -396,6 +415,13 @@ def describe_unsupported(values: Sequence[object]) -> str:
             return "a log of Kimi CLI"
         if "parentUuid" in each and "parts" in message:
             return "a log of Qwen Code"
+        if text(each.get(text(each.get("type")))) and each["type"] in ("say", "ask"):
+            return "what Cline or Roo Code displayed (what they sent is in api_conversation_history.json)"
+        for block in objects(each.get("content")):
+            if "toolUseID" in block:
+                return "a thread of Amp"
+            if block.get("type") in ("toolRequest", "toolResponse"):
+                return "a session of Goose"
     return ""
 
 

@@ -34,10 +34,12 @@ BROKEN_OFF = ("error", "aborted")  # stop reasons of interrupted answers
 
 
 def detect(values: Sequence[object]) -> bool:
-    """Look for a session header in the first line, or if it was lost, for entries with times and a message."""
-    first = fields(values[0]) if values else {}
+    """Look for a session header and an entry below it, or if it was lost, for entries with times and a message."""
+    first, *others = map(fields, values[:EARLY]) if values else [NOTHING]
+    if _is_header(first):  # other agents write such a header too
+        return not others or any(entry.get("type") in ENTRIES for entry in others)
     is_entry = first.get("type") in ENTRIES and isinstance(first.get("timestamp"), str) and "parentUuid" not in first
-    return _is_header(first) or (is_entry and any(map(_is_message, map(fields, values[:EARLY]))))
+    return is_entry and any(map(_is_message, (first, *others)))
 
 
 def _is_header(value: Object) -> bool:

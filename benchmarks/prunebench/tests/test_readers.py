@@ -201,6 +201,7 @@ def test_a_flat_message_and_a_flat_exit_code_are_read():
         '{"history": [{"action": "ls", "observation": "a.c", "thought": "I look."}]}',
         '{"history": [{"action": "ls", "observation": "a.c", "response": "x"}]}',
         '[{"observation": "run", "content": "x"}]',
+        '[{"kind": "ActionEvent", "source": "agent", "action": {"kind": "TerminalAction", "command": "ls"}}]',
     ],
 )
 def test_records_with_actions_alone_are_not_openhands(text: str):

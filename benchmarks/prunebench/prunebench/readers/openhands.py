@@ -324,8 +324,8 @@ def _nest(event: Event) -> Event:
 
 def _is_event(event: Event) -> bool:
     """Whether an object is an action or an observation, with or without a source."""
-    if "source" in event:
-        return "action" in event or "observation" in event
+    if "source" in event:  # in events of OpenHands' later SDK, actions and observations are objects
+        return isinstance(event.get("action"), str) or isinstance(event.get("observation"), str)
     is_action = isinstance(event.get("action"), str) and isinstance(event.get("args"), dict)
     is_observation = isinstance(event.get("observation"), str) and isinstance(event.get("content"), str)
     return is_action or (is_observation and isinstance(event.get("extras"), dict))
