@@ -12,9 +12,9 @@ from typing import TypeAlias, TypeVar
 
 from autoprune.conversation.archive import store_once
 from autoprune.conversation.edits import Reason, Replace
+from autoprune.conversation.messages import sendable
 from autoprune.conversation.placeholders import Placeholder, append_mark, frame_text
 from autoprune.conversation.transcript import Speaker, ToolResult
-from autoprune.facts.plain_text import sendable
 from autoprune.facts.utterances import Utterance
 from autoprune.planning.plan import Plan
 from autoprune.strategies.per_result import CUSTOM, SIMPLE, PerResult, cut, mark

@@ -20,10 +20,9 @@ from functools import cache, cached_property
 from typing import Any
 
 from autoprune.conversation.edits import Fold, Replace
-from autoprune.conversation.messages import canonical, fields_of
+from autoprune.conversation.messages import canonical, fields_of, sendable
 from autoprune.conversation.summary import call_style, escape_end_mark, wrap_summary
 from autoprune.conversation.transcript import Part, Speaker, newest_compaction
-from autoprune.facts.plain_text import sendable
 from autoprune.facts.utterances import Utterance, utterances
 from autoprune.planning.clamping import Clamp
 from autoprune.planning.plan import Plan

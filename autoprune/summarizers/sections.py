@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from autoprune.conversation.messages import one_line
 from autoprune.conversation.summary import escape_end_mark
 from autoprune.conversation.transcript import Speaker
-from autoprune.facts.plain_text import one_line
 from autoprune.facts.utterances import Utterance, is_answer_text
 from autoprune.planning.clamping import Clamp, missing_tokens
 from autoprune.planning.view import SAID_SHARE
