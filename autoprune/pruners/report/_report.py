@@ -11,7 +11,8 @@ from typing import Any
 from autoprune.conversation.edits import Reason, savings_by_message
 from autoprune.conversation.messages import without_marks
 from autoprune.conversation.transcript import Entry, Speaker, ToolResult, Transcript
-from autoprune.economics import Sent, Weighed, count_noun
+from autoprune.economics import Sent, Weighed
+from autoprune.errors import count_noun
 from autoprune.facts.calls import target
 from autoprune.planning.plan import Plan
 from autoprune.pruners._marks import reaches
