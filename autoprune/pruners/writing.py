@@ -32,7 +32,6 @@ from autoprune.pruners.large_results import (
     Draft,
     Kind,
     Shortener,
-    TextMemo,
     TextStore,
     drafts,
     run_together,
@@ -57,7 +56,7 @@ from autoprune.summarizers.brief import (
 from autoprune.summarizers.driver import steps_of
 from autoprune.summarizers.sections import LEAVES_OUT
 from autoprune.summarizers.selection import fallbacks
-from autoprune.tokens import MESSAGE_TOKENS, Count
+from autoprune.tokens import MESSAGE_TOKENS, Count, TextCache
 from autoprune.wire import dominant_format
 from autoprune.wire.parsing import Format
 
@@ -78,7 +77,7 @@ class SummaryWriter:
     messages: Sequence[object]
     summarizer: Summarizer
     store: MutableMapping[str, str]
-    memo: TextMemo
+    memo: TextCache[str]
     count: Count
     texts: dict[int, str] = field(default_factory=dict)
     results: Shortener = field(default=NOBODY, kw_only=True)
