@@ -277,7 +277,7 @@ class Action:
     def folder(self) -> str:
         """The absolute path of a command's working directory; "" if it is not known."""
         named = next((value for name in FOLDERS if isinstance(value := self._arguments.get(name), str)), "")
-        folder = (named or shell.start_folder(self.command)).rstrip("/")
+        folder = (named or (self.command and shell.start_folder(self.command))).rstrip("/")
         return folder if folder.startswith("/") and "\n" not in folder else ""
 
     def files(self) -> Iterator[tuple[str, str]]:
