@@ -243,7 +243,8 @@ class Walk:
             self._steps.append(len(self.entries), entry)
         self.entries.append(entry)
         self.tokens += entry.tokens
-        self.request += entry.skipped
+        if entry.folded:
+            self.request += entry.skipped
         if entry.thinking:
             self.newest_thinking = entry.thinking[-1].location.path
         if self.changes:
