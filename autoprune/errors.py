@@ -12,6 +12,8 @@ AutopruneError
         messages = pruner.prune_conversations(messages)
     except autoprune.AutopruneError as error:
         ...  # nothing was changed: send `messages` unpruned, or stop
+
+Checks of values raise them. Errors and reports share the functions that write numbers, types and hints as words.
 """
 
 import re
@@ -127,6 +129,11 @@ def type_of(value: object) -> str:
     """Name a value's type with its article, such as "an int" or "a UserDict"."""
     name = type(value).__name__
     return f"{'an' if name[:1] in 'aeioAEIO' else 'a'} {name}"
+
+
+def count_noun(number: int, noun: str) -> str:
+    """Format a number with its noun, such as "1 file" or "1,200 files"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 # Characters of a name: shorter parts match too much, and comparing longer misspelled names is slow.

@@ -8,11 +8,12 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from numbers import Real
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from autoprune.errors import SettingsError, is_number
 
 Count: TypeAlias = Callable[[str], int]
+Value = TypeVar("Value")
 
 DEFAULT_ENCODING = "o200k_base"
 # OpenAI's chat format: tokens around each message, for a `name`, and to prime the reply. Source: OpenAI's cookbook,
@@ -139,16 +140,38 @@ def _runs(text: str) -> Iterator[tuple[int, int]]:
             yield at, end
 
 
-class Memo:
-    """A cache of token counts by text, in two generations. Entries that were not used recently are dropped."""
+class TextCache(Generic[Value]):
+    """A cache by text, bounded by characters, in two generations. Entries that were not used recently are dropped."""
+
+    def __init__(self, characters: int) -> None:
+        """Cache between `characters` and twice as many characters of texts, and of values that are texts too."""
+        self.room = self._left = characters
+        self._young: dict[str, Value] = {}
+        self._old: dict[str, Value] = {}
+
+    def get(self, text: str) -> Value | None:
+        """Look up the value of a text; None if there is none."""
+        value = self._young.get(text)
+        if value is None and (value := self._old.get(text)) is not None:
+            self.keep(text, value)
+        return value
+
+    def keep(self, text: str, value: Value) -> None:
+        """Store the value of a text."""
+        size = len(text) + (len(value) if isinstance(value, str) else 0)
+        self._left -= size
+        if self._left < 0:
+            self._old, self._young, self._left = self._young, {}, self.room - size
+        self._young[text] = value
+
+
+class Memo(TextCache[int]):
+    """A counter that remembers the tokens of texts."""
 
     def __init__(self, count: Count, characters: int = MEMO_CHARACTERS) -> None:
-        """Cache counts for between `characters` and twice as many characters of text."""
+        """Cache the counts of `count`."""
+        super().__init__(characters)
         self.count = count
-        self.room = characters
-        self._left = characters
-        self._young: dict[str, int] = {}
-        self._old: dict[str, int] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy the counter without the cached counts."""
@@ -160,15 +183,12 @@ class Memo:
         return known if known is not None else self._remember(text)
 
     def _remember(self, text: str) -> int:
-        count = self._old.get(text)
+        count = self.get(text)
         if count is None:
             count = self.count(text)
             if not is_number(count, 0, Real):  # a caller's function may return anything
                 raise SettingsError(f"count returned {count!r} for a text: give a number, 0 or more")
-        self._left -= len(text)
-        if self._left < 0:
-            self._old, self._young, self._left = self._young, {}, self.room - len(text)
-        self._young[text] = count
+            self.keep(text, count)
         return count
 
 

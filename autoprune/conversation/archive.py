@@ -144,11 +144,11 @@ class Directory(MutableMapping[str, str]):
         return os.path.join(self.path, key + SUFFIX)
 
 
-def check_archive(archive: ArchiveLike | None) -> Archive | None:
+def check_archive(archive: ArchiveLike) -> Archive:
     """Return the archive: a mapping unchanged, and a `Directory` for a path. Raises SettingsError for anything else."""
     if isinstance(archive, str | os.PathLike):
         return Directory(archive)
-    if archive is None or all(callable(getattr(archive, name, None)) for name in ("get", "setdefault", "__setitem__")):
+    if all(callable(getattr(archive, name, None)) for name in ("get", "setdefault", "__setitem__")):
         return archive
     raise SettingsError(f"archive is {archive!r}: give the path of a folder, or a mutable mapping such as a dict")
 
@@ -159,10 +159,11 @@ def recall(archive: ArchiveLike | None, id: str) -> str:
     Raises ArchiveError if the id is malformed, if nothing is stored under it, or if the stored text has changed;
     SettingsError without an archive. Exceptions of the archive itself are not caught.
     """
-    if (archive := check_archive(archive)) is None:
+    if archive is None:
         raise SettingsError(
             "there is no archive to recall from: give the pruner archive=, such as the path of a folder"
         )
+    archive = check_archive(archive)
     if not isinstance(id, str) or not ID.fullmatch(id):
         raise ArchiveError(f"{id!r} is not a recall id: use the {DIGITS} digits after 'recall' in the placeholder")
     seen: set[str] = set()

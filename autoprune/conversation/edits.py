@@ -154,29 +154,30 @@ def check_reason(reason: object) -> AnyReason:
     return CustomReason(words if len(words) <= LONGEST_REASON else words[: LONGEST_REASON - 1].rstrip() + "…")
 
 
+# Returns the new value, given the old one and the edits, parts or thoughts in it.
+Change: TypeAlias = Callable[[object, Sequence[Any]], object]
+
+
 def apply(messages: list[Any], edits: Sequence[Replace]) -> list[Any]:
     """Apply edits to a copy of the conversation that shares unchanged messages; without edits, return the list."""
-    if not edits:
-        return messages
-    groups: dict[int, list[Replace]] = {}
-    for edit in edits:
-        groups.setdefault(int(edit.part.location.path[0]), []).append(edit)
-    changed = list(messages)
-    for at, group in groups.items():
-        changed[at] = rewrite(messages[at], group)
-    return changed
+    return _change_messages(messages, [(int(edit.part.location.path[0]), edit) for edit in edits], rewrite)
 
 
 def strip_thinking(messages: list[Any], thoughts: Sequence[Thought]) -> list[Any]:
     """Remove blocks of thinking from a copy of the conversation; without blocks, return the list itself."""
-    if not thoughts:
+    return _change_messages(messages, [(thought.location.message, thought) for thought in thoughts], remove_thinking)
+
+
+def _change_messages(messages: list[Any], placed: Sequence[tuple[int, Any]], change: Change) -> list[Any]:
+    """Copy a conversation with changes made to messages, each given all that is placed in its message."""
+    if not placed:
         return messages
-    groups: dict[int, list[Thought]] = {}
-    for thought in thoughts:
-        groups.setdefault(thought.location.message, []).append(thought)
+    groups: dict[int, list[Any]] = {}
+    for at, one in placed:
+        groups.setdefault(at, []).append(one)
     changed = list(messages)
     for at, group in groups.items():
-        changed[at] = remove_thinking(messages[at], group)
+        changed[at] = change(messages[at], group)
     return changed
 
 
@@ -206,10 +207,6 @@ def rewrite(message: object, edits: Sequence[Replace]) -> object:
 def without_payloads(message: object, parts: Sequence[Part]) -> object:
     """Return a copy of a message without the payloads of `parts`; containers, and a result's name and id, remain."""
     return _copy_with(message, [(part.location.path[1:], part) for part in parts], _empty)
-
-
-# Returns the new value, given the old one and the edits or parts in it.
-Change: TypeAlias = Callable[[object, Sequence[Any]], object]
 
 
 def _copy_with(value: object, placed: Sequence[tuple[Path, Any]], change: Change) -> object:

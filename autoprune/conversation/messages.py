@@ -1,4 +1,4 @@
-"""Read the fields of any message, a mapping or an SDK's object, and copy messages with changes. Knows no format."""
+"""Read the fields and texts of any message, a mapping or an SDK's object, and copy it with changes. Knows no format."""
 
 import copy
 import dataclasses
@@ -53,6 +53,21 @@ def join_texts(blocks: Sequence[object]) -> str:
     """Return the texts in a list of blocks, joined by line breaks; other blocks are left out."""
     texts = (block if isinstance(block, str) else fields_of(block).get("text") for block in blocks)
     return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def one_line(text: str, most: int) -> str:
+    """Join a text to one line of at most `most` characters; "…" marks a cut."""
+    words = " ".join(text.split())
+    return words if len(words) <= most else words[: most - 1].rstrip() + "…"
+
+
+def sendable(text: str) -> str:
+    """Replace lone surrogates with U+FFFD, so that a text can be encoded as UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
 
 
 def compaction_text(message: object) -> str:

@@ -15,16 +15,13 @@ prune has saved and cost.
 
 from autoprune.economics._changes import (
     Clock,
-    Invoice,
     Pauses,
     Pruned,
     Sent,
-    TextRatio,
     Weighed,
-    check_invoices,
     check_pauses,
 )
-from autoprune.economics._entries import LedgerEntry, amount, count_noun
+from autoprune.economics._entries import LedgerEntry, amount
 from autoprune.economics._ledger import Ledger, Reported
 from autoprune.economics._prices import (
     CACHE_LIFE,
@@ -33,8 +30,11 @@ from autoprune.economics._prices import (
     HOUR,
     LISTS,
     WARM,
+    Invoice,
     Prices,
+    TextRatio,
     Tier,
+    check_invoices,
     lifetime,
     model_prices,
     prices,
@@ -62,7 +62,6 @@ __all__ = [
     "amount",
     "check_invoices",
     "check_pauses",
-    "count_noun",
     "lifetime",
     "model_prices",
     "prices",

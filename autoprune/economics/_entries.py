@@ -7,6 +7,7 @@ from textwrap import fill
 from typing import Any
 
 from autoprune.economics._prices import CACHE_LIFE, Prices, lifetime
+from autoprune.errors import count_noun
 
 NOISE = 6  # decimals of an input token: floating-point sums are not exact beyond these
 
@@ -237,11 +238,6 @@ def _losses(total: Total) -> Iterator[str]:
         numbers = ", ".join(map(str, sorted(each.request for each in others)))
         lost = amount(-sum(each.net for each in others), total.prices)
         yield f"So did {len(others):,} more, {lost} together: at request{'s' if others[1:] else ''} {numbers}."
-
-
-def count_noun(number: int, noun: str) -> str:
-    """Format a number with its noun, such as "1 file" or "1,200 files"."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _describe(prices: Prices) -> str:

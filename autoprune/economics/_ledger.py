@@ -31,15 +31,14 @@ from autoprune.economics._changes import (
     Previous,
     Pruned,
     Sent,
-    TextRatio,
     check_pauses,
     find_change,
     shared_prefix,
 )
-from autoprune.economics._entries import LedgerEntry, Total, count_noun, sum_up, table
-from autoprune.economics._prices import CACHE_LIFE, CALL_TOKENS, Prices, Tier
+from autoprune.economics._entries import LedgerEntry, Total, sum_up, table
+from autoprune.economics._prices import CACHE_LIFE, CALL_TOKENS, Prices, TextRatio, Tier
 from autoprune.economics._prices import prices as prices_of
-from autoprune.errors import SettingsError, is_number, require_keys
+from autoprune.errors import SettingsError, count_noun, is_number, require_keys
 from autoprune.tokens import PLAUSIBLE, is_plausible, prompt_tokens, spent_tokens
 
 MOST_BRANCHES = 8  # of a conversation, besides the last one

@@ -1,14 +1,16 @@
-"""Prices in units of one input token, by list, by model or from figures, and the cost of a request. Decides nothing."""
+"""The cost of a request: prices in units of one input token, by list, by model or from figures, and invoices."""
 
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
+from statistics import median
 from typing import Any
 
 from autoprune.errors import SettingsError, did_you_mean, is_number
 from autoprune.settings.models import bare_name, find_model
+from autoprune.tokens import counts_cached, is_plausible, prompt_tokens, spent_tokens, written_tokens
 
 CACHE_LIFE: float = 300  # seconds. Source: Anthropic's "Prompt caching", default lifetime.
 HOUR: float = 3_600  # seconds
@@ -250,3 +252,70 @@ def _price(value: Any) -> float:
     """Return a price per million tokens, 0 if there is none. Tiered prices are read from their `base`."""
     price = getattr(value, "base", value)
     return float(price) if isinstance(price, int | float | Decimal) else 0.0
+
+
+# What the provider charged
+
+LEAST_TEXT, LEAST_GROWTHS = 200, 3  # tokens by which a prompt grew, and the number of such growths
+
+
+@dataclass(frozen=True, slots=True)
+class Invoice:
+    """The provider's charge for a prompt, in its tokens: all of them, those read from its cache, and those written.
+
+    `output` are the tokens of the answer. Pruners get the invoice of each request with the next one, by that one's
+    number of messages.
+    """
+
+    prompt: int
+    read: int
+    written: int
+    output: int = 0
+
+    @classmethod
+    def from_usage(cls, usage: object) -> "Invoice | None":
+        """Return the invoice in the usage of an answer; None if it does not count what was read from the cache.
+
+        Raises SettingsError if the usage has no input tokens.
+        """
+        prompt, read = prompt_tokens(usage)
+        written = written_tokens(usage)
+        fresh = max(0, prompt - read)
+        if not read and not counts_cached(usage):
+            return None
+        written = fresh if written is None else min(written, fresh)
+        return cls(prompt, min(read, prompt), written, spent_tokens(usage) - prompt)
+
+
+class TextRatio:
+    """The provider's tokens for a counted token of results and of the user's words, learned from how prompts grow.
+
+    Logs and counts miss the thinking in answers, which later prompts hold. So the answer counts by its output:
+
+        growth of a prompt = ratio · growth of its text + output of the answer
+    """
+
+    def __init__(self) -> None:
+        """Start without any prompt."""
+        self._found: list[float] = []
+        self._before = (0, 0, 0, 0)
+
+    def add(self, request: int, prompt: int, text: int | None, output: int) -> None:
+        """Add the prompt of a request with its counted text, and its answer's output; None or 0 if unknown."""
+        before, known, so_far, answer = self._before
+        if text is not None and answer and request == before + 1 and text - so_far >= LEAST_TEXT:
+            ratio = (prompt - known - answer) / (text - so_far)
+            self._found += [ratio] if is_plausible(ratio) else []
+        self._before = (request, prompt, text or 0, 0 if text is None else output)
+
+    @property
+    def value(self) -> float | None:
+        """The ratio; None if too few growths are known. A median, since prompts also grow by images and reminders."""
+        return median(self._found) if len(self._found) >= LEAST_GROWTHS else None
+
+
+def check_invoices(invoices: Mapping[int, Invoice]) -> Mapping[int, Invoice]:
+    """Validate invoices by the index of the message that follows the next request. Raises SettingsError."""
+    if not isinstance(invoices, Mapping) or not all(isinstance(each, Invoice) for each in invoices.values()):
+        raise SettingsError(f"invoices is {invoices!r}: give values of Invoice.from_usage by the index of a message")
+    return invoices

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, islice
 
+from autoprune.conversation.messages import one_line
 from autoprune.conversation.transcript import ToolCall, ToolResult
 from autoprune.facts import shell
 from autoprune.facts.calls import arguments, command, paths, polled_command, target, tool_words
@@ -22,7 +23,6 @@ from autoprune.facts.outcomes import (
     is_data,
     is_refusal,
 )
-from autoprune.facts.plain_text import one_line
 from autoprune.facts.shell import LONGEST, QUOTED, READING, REDIRECTED, edits_in_place, split_heredocs
 from autoprune.facts.utterances import Utterance
 
@@ -277,7 +277,7 @@ class Action:
     def folder(self) -> str:
         """The absolute path of a command's working directory; "" if it is not known."""
         named = next((value for name in FOLDERS if isinstance(value := self._arguments.get(name), str)), "")
-        folder = (named or shell.start_folder(self.command)).rstrip("/")
+        folder = (named or (self.command and shell.start_folder(self.command))).rstrip("/")
         return folder if folder.startswith("/") and "\n" not in folder else ""
 
     def files(self) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Read a tool call: its arguments, paths, command and target. Runs nothing."""
+"""Read a tool call: its arguments, paths, command, target and the identifiers in it. Runs nothing."""
 
 import json
 import re
@@ -40,6 +40,10 @@ DIFFED = re.compile(r"^--- (?:a/)?([^\t\r\n]+)[^\n]*\n\+\+\+ (?:b/)?([^\t\r\n]+)
 WILDCARDS = re.compile(r"(\*\*/|\*\*|\*|\?|\[[!^]?[^\]/]+\]|\{[^{}]*,[^{}]*\})")
 CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 WORDS = re.compile(r"[a-z]+")
+LEAST_IDENTIFIER = 7  # characters; shorter words are too often plain English
+# ASCII only, so that an identifier is found between words of a script without spaces: 使用load_settings函数.
+IDENTIFIER = re.compile(r"\b[A-Za-z_]\w{6,}", re.ASCII)
+INNER = re.compile(r".+(?:_.|[A-Z]).*")
 DEEPEST = 6  # levels of lists and objects in arguments that are searched
 LONGEST_PATH = 4_096  # characters, Linux's PATH_MAX
 # Files that a person wrote for agents, by what reads them; lower case, matched like the globs of `matches`.
@@ -188,6 +192,11 @@ def argument_texts(call: ToolCall) -> str:
         elif isinstance(value, list | tuple):
             values += value
     return "\n".join(found)
+
+
+def identifiers(text: str) -> list[str]:
+    """Find identifiers (snake_case, camelCase) of 7 characters or more in a text, each once, in order."""
+    return [word for word in dict.fromkeys(IDENTIFIER.findall(text)) if INNER.fullmatch(word)]
 
 
 def polled_command(call: ToolCall | None) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise, takewhile
 
-from autoprune.facts.plain_text import one_line
+from autoprune.conversation.messages import one_line
 
 LONGEST = 20_000  # characters of a script that are read
 

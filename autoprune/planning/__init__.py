@@ -2,6 +2,6 @@
 
 `walk` asks a strategy at each request of a conversation; start reading there. `folds` removes whole messages for it.
 `view` defines what a strategy sees and returns, and `plan` holds the decisions.
-`protections`, `clamping`, `tool_inputs` and `retention` are options of strategies that the walk applies.
+`protections`, `clamping` and `tool_inputs` are options of strategies that the walk applies.
 `autoprune.strategies` exports the names that a strategy is written with.
 """

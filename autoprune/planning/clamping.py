@@ -24,7 +24,7 @@ from itertools import islice, pairwise
 from typing import ClassVar
 
 from autoprune.conversation.placeholders import append_mark
-from autoprune.errors import SettingsError, check_flag, check_number, is_share
+from autoprune.errors import SettingsError, check_flag, check_number, count_noun, is_share
 from autoprune.facts.outcomes import error_lines
 from autoprune.tokens import Count
 
@@ -250,16 +250,11 @@ def _amount(text: str, start: int, stop: int) -> tuple[int, str]:
 
 def _marker(amount: int, unit: str, missing: int | None = None, *, is_first: bool = False) -> str:
     """Return the marker for left-out text. The first of several markers gives the tokens that are missing in total."""
-    what = _figure(amount, unit)
+    what = count_noun(amount, unit)
     if missing is None:
         return f"[… {what} left out …]"
-    tokens = _figure(missing, "token")
+    tokens = count_noun(missing, "token")
     return f"[… {what} left out, {tokens} in all …]" if is_first else f"[… {what} ({tokens}) left out …]"
-
-
-def _figure(number: int, unit: str) -> str:
-    """Format a number with its unit, such as "1 line" or "2,950 tokens"."""
-    return f"{number:,} {unit}" if number == 1 else f"{number:,} {unit}s"
 
 
 def _blank_marker(text: str, limit: int, count: Count) -> str | None:

@@ -21,7 +21,7 @@ alone without being cut. It waits until more messages are folded with it.
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from autoprune.conversation.edits import Fold, check_reason
 from autoprune.conversation.summary import RunningSummary, overhead
@@ -122,7 +122,10 @@ class Prompt(Protocol):
 
 
 class Folds:
-    """The messages that a strategy folded or dropped during a walk, and the groups that it may fold or drop."""
+    """The messages that a strategy folded or dropped during a walk, and the groups that it may fold or drop.
+
+    This is the `FoldView` that the strategy gets: it adds the groups and the summary to the walk, which is a `View`.
+    """
 
     def __init__(
         self, strategy: object, prompt: Prompt, count: Count, given: FoldContext, reported: tuple[int, int] | None
@@ -138,8 +141,8 @@ class Folds:
         self.gone: set[int] = set()
         self.folds: list[Fold] = []
         self.held: set[int] = set()  # messages that cannot go at this request
-        self.room = Room(count, prompt.limit, given.running)
-        prompt.tokens += self.room.total
+        self.summary = Room(count, prompt.limit, given.running)
+        prompt.tokens += self.summary.total
         self._groups = Groups(prompt.entries, self.retain)
         self._answer_rules = option(strategy, "protect", Protections) or DEFAULT_PROTECTIONS
         self._asked: set[int] = set()  # the user's requests
@@ -154,12 +157,16 @@ class Folds:
         if prompt.changes and (given.running or getattr(strategy, "may_drop", True)):
             prompt.changes.record_change(START)
 
+    def __getattr__(self, name: str) -> Any:
+        """Get everything else of the view from the walk."""
+        return getattr(self.prompt, name)
+
     def complete(self, plan: Plan, fixed_tokens: int) -> Plan:
         """Add the folds to the plan of the walk."""
         edits = tuple(edit for edit in plan.edits if edit.part.location.message not in self.gone)
         # The summary counts as if it took all of its room.
         kept = (self.prompt.weight(at) for at in range(len(self._entries)) if at not in self.gone)
-        counted = fixed_tokens + sum(kept) + self.room.total if self.folds else None
+        counted = fixed_tokens + sum(kept) + self.summary.total if self.folds else None
         folds, running = tuple(self.folds), self.given.running
         return replace(
             plan, edits=edits, folds=folds, running=running, counted=counted, head=self._head, beyond=self._beyond
@@ -177,11 +184,6 @@ class Folds:
         others = (at for at, entry in enumerate(self._entries) if entry.speaker is not Speaker.SYSTEM)
         return next(others, len(self._entries)) if self.retain.system else 0
 
-    @property
-    def count(self) -> int:
-        """The number of messages in the prompt, without system messages and the summary."""
-        return len(self._entries) - len(self.gone) - self._groups.uncounted
-
     def append(self, entry: Entry) -> None:
         """Add the newest message of the prompt."""
         at = len(self._entries) - 1
@@ -196,7 +198,7 @@ class Folds:
         self._groups.add_message(at)
         self._asked.update(self._groups.user_requests[-1:])
         if said := self._words_beside_results(entry):
-            self._answers[at] = sum(SAID_TOKENS + self.room.count(words) for words in said)
+            self._answers[at] = sum(SAID_TOKENS + self.summary.count(words) for words in said)
         if self._groups.requests[-1:] == [at]:
             self._request_before = self.prompt.request
 
@@ -209,20 +211,6 @@ class Folds:
             tokens = self._reported[1] + sum(fresh)
             self._beyond, self.prompt.tokens = tokens - self.prompt.tokens, tokens
 
-    def added(self, room: int) -> int:
-        """Return the tokens that the summary adds to the prompt if it gets at most `room`."""
-        return self.room.added(len(self._entries), room)
-
-    @property
-    def turn(self) -> int:
-        """The number of the user's turn, from 1; 0 before the first."""
-        return len(self._groups.requests)
-
-    @property
-    def iteration(self) -> int:
-        """The number of the request within the user's turn, from 1."""
-        return self.prompt.request - self._request_before + 1
-
     def apply(self, edit: Fold) -> None:
         """Remove the messages of an edit if they were offered, except messages that have to stay or wait."""
         offered = self._free()
@@ -230,21 +218,21 @@ class Folds:
             return
         edit = self._keep_separators(edit, offered)
         weight = sum(map(self.prompt.weight, edit.messages))
-        room = 0 if edit.is_drop else self.room.room_for(weight, len(edit.messages), edit.room)
+        room = 0 if edit.is_drop else self.summary.room_for(weight, len(edit.messages), edit.room)
         if not edit.messages or (room <= 0 and not edit.is_drop):
             return
         if waiting := self._find_waiting(edit, room):
             self.held.update(waiting)
             going = tuple(at for at in edit.messages if at not in waiting)
             if (
-                self.room.tokens or self.prompt.tokens > self.prompt.limit
+                self.summary.tokens or self.prompt.tokens > self.prompt.limit
             ):  # else a summary of the rest would leave them no room either
                 self.apply(replace(edit, messages=going))
             return
-        before = self.room.total
+        before = self.summary.total
         if room:
-            self.room.extend(len(edit.messages), room)
-        self.prompt.tokens -= weight + before - self.room.total
+            self.summary.extend(len(edit.messages), room)
+        self.prompt.tokens -= weight + before - self.summary.total
         self._remove_messages(
             replace(edit, reason=check_reason(edit.reason), saved=weight, room=room, request=self.prompt.request)
         )
@@ -267,9 +255,9 @@ class Folds:
             return set()
         if not room:
             wait = {oldest} if self.prompt.tokens > self.prompt.limit else set(said)
-        elif said and self.room.is_short_of(sum(said.values()), room, edit.room):
+        elif said and self.summary.is_short_of(sum(said.values()), room, edit.room):
             wait = self._messages_from(next(iter(said)), said)
-        elif oldest in going and self.room.is_too_small(self.prompt.weight(oldest), room, edit.room):
+        elif oldest in going and self.summary.is_too_small(self.prompt.weight(oldest), room, edit.room):
             wait = {oldest, *self._messages_from(next(iter(later), len(self._entries)), said)}
         else:
             return set()
@@ -320,6 +308,36 @@ class Folds:
         is_whole = messages == set().union(*touched)
         return bool(messages) and (is_whole or messages == self._harmful - self.gone)
 
+    # For the strategy, which documents them: `FoldView`
+
+    @property
+    def count(self) -> int:
+        """The number of messages in the prompt, without system messages and the summary."""
+        return len(self._entries) - len(self.gone) - self._groups.uncounted
+
+    @property
+    def room(self) -> int:
+        """The maximum tokens of the summary's text; 0 if there is no summary."""
+        return self.summary.tokens
+
+    @property
+    def turn(self) -> int:
+        """The number of the user's turn, from 1; 0 before the first."""
+        return len(self._groups.requests)
+
+    @property
+    def iteration(self) -> int:
+        """The number of the request within the user's turn, from 1."""
+        return self.prompt.request - self._request_before + 1
+
+    def gain(self, tokens: int, room: int) -> int:
+        """Return the tokens saved by folding messages with `tokens` tokens into a summary of at most `room`."""
+        return self.summary.gain(tokens, room)
+
+    def added(self, room: int) -> int:
+        """Return the tokens that the summary adds to the prompt if it gets at most `room`."""
+        return self.summary.added(len(self._entries), room)
+
     def groups(self, size: int = 1, keep: int = 0) -> list[Group]:
         """Return the removable groups, in order of removal, without the last `keep` messages."""
         self._keep = keep
@@ -334,7 +352,7 @@ class Folds:
         """Return the smallest removable groups, in order of removal."""
         if self.prompt.bound_before:
             return []
-        units = self._groups.free(self.gone, begins_with_user=self._wants_user and not self.room.tokens)
+        units = self._groups.free(self.gone, begins_with_user=self._wants_user and not self.summary.tokens)
         free = [group for group in map(self._group, units) if self.held.isdisjoint(group.messages)]
         if self.retain.roles:
             # A stable sort: the oldest groups of a rank go first.
@@ -358,7 +376,7 @@ class Folds:
 
     def opening(self) -> list[Group]:
         """Return the groups that must go so that the conversation begins with the user, if its provider requires it."""
-        if not self._wants_user or self.room.tokens:
+        if not self._wants_user or self.summary.tokens:
             return []
         held, self.held = self.held, set()  # no message comes before these, so they separate nothing
         free = {group.messages[0]: group for group in self._free()}

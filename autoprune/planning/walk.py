@@ -24,17 +24,19 @@ exactly what it saw before, and then decides about the later requests. Three pro
 Pruners remember the walk (`pruners.memory`) and continue it with the new messages. This saves time and changes no
 decision.
 
-`Walk` is itself the `View` that the strategy gets, so no decision can depend on later messages. `Walk.extend` takes new
-messages, `append` takes each one, `ask` calls the strategy at a request, and `make_plan` returns the outcome. The walk
-also applies the strategy's options: it withholds protected parts (`protect`), cuts oversized results as they arrive
-(`clamp`), and offers the arguments of successful calls (`clear_tool_inputs`). `Parts` tracks which parts may be
-cleared, `Folds` which messages may be folded or dropped, and `Stripping` which thinking blocks an edit invalidates.
+`Walk` is itself the `View` that the strategy gets, or a part of it (`Folds`), so no decision can depend on later
+messages. `Walk.extend` takes new messages, `append` takes each one, `ask` calls the strategy at a request, and
+`make_plan` returns the outcome. The walk also applies the strategy's options: it withholds protected parts (`protect`),
+cuts oversized results as they arrive (`clamp`), and offers the arguments of successful calls (`clear_tool_inputs`).
+`Parts` tracks which parts may be cleared, `Folds` which messages may be folded or dropped, and `Stripping` which
+thinking blocks an edit invalidates.
 """
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
+from typing import cast
 
 from autoprune.conversation.edits import AnyReason, Fold, Reason, Replace, check_reason
 from autoprune.conversation.placeholders import Placeholder, split_mark, trim_text
@@ -52,7 +54,7 @@ from autoprune.planning.tool_inputs import ToolInputs
 from autoprune.planning.view import (
     Candidate,
     FoldContext,
-    Group,
+    View,
     asks_always,
     edits_of,
     folds_steps,
@@ -243,7 +245,8 @@ class Walk:
             self._steps.append(len(self.entries), entry)
         self.entries.append(entry)
         self.tokens += entry.tokens
-        self.request += entry.skipped
+        if entry.folded:
+            self.request += entry.skipped
         if entry.thinking:
             self.newest_thinking = entry.thinking[-1].location.path
         if self.changes:
@@ -370,7 +373,7 @@ class Walk:
         is_done = False
         while not is_done:
             edits_made, folds.held = self.edits_made, set()
-            for edit in edits_of(self.strategy, self._stepper.step(self), Replace | Fold):
+            for edit in edits_of(self.strategy, self._stepper.step(cast(View, folds)), Replace | Fold):
                 if isinstance(edit, Fold):
                     folds.apply(edit)
                 else:
@@ -546,54 +549,6 @@ class Walk:
                 return
             yield fold.text if fold else self.entries[at]
             at += direction * len(fold.messages if fold else (at,))
-
-    # Folds, for strategies that fold or drop messages
-
-    @property
-    def _groups(self) -> Folds:
-        """The messages that may be folded, for a strategy that folds."""
-        assert self._folds is not None
-        return self._folds
-
-    @property
-    def count(self) -> int:
-        """The number of messages in the prompt, without system messages and the summary."""
-        return self._groups.count
-
-    @property
-    def room(self) -> int:
-        """The maximum tokens of the summary's text; 0 if there is no summary."""
-        return self._groups.room.tokens
-
-    @property
-    def turn(self) -> int:
-        """The number of the user's turn, from 1; 0 before the first."""
-        return self._groups.turn
-
-    @property
-    def iteration(self) -> int:
-        """The number of the request within the user's turn, from 1."""
-        return self._groups.iteration
-
-    def groups(self, size: int = 1, keep: int = 0) -> list[Group]:
-        """Return the removable groups, in order of removal, without the last `keep` messages."""
-        return self._groups.groups(size, keep)
-
-    def least_harmful(self, keep: int, excess: float) -> list[Group]:
-        """Return messages that may go although no cut is safe, without the last `keep`. No result loses its call."""
-        return self._groups.least_harmful(keep, excess)
-
-    def opening(self) -> list[Group]:
-        """Return the groups that must go so that the conversation begins with the user, if its provider requires it."""
-        return self._groups.opening()
-
-    def gain(self, tokens: int, room: int) -> int:
-        """Return the tokens saved by folding messages with `tokens` tokens into a summary of at most `room`."""
-        return self._groups.room.gain(tokens, room)
-
-    def added(self, room: int) -> int:
-        """Return the tokens that the summary adds to the prompt if it gets at most `room`."""
-        return self._groups.added(room)
 
     def withhold(self, messages: Collection[int]) -> None:
         """Offer no part of these messages any more."""

@@ -8,8 +8,7 @@
     requests                  prune the conversation in a request to a provider's API
     decorator, naming         prune a function's arguments; find a pruner and a strategy by name
 
-`_pruner` is the base class of both: it prunes. `_base` has their settings and strategies, and `_call` the inputs of one
-prune.
+`_pruner` is the base class of both: it prunes. `_base` has their settings and strategies, and the inputs of one prune.
 """
 
 from autoprune.pruners.agentic import AgenticConversationPruner

@@ -298,7 +298,7 @@ class Configured:
         number of conversations that the pruner remembers; others are read from the start.
         """
         self.conversation_id = conversation_id
-        self.archive: Archive | None = check_archive(archive)
+        self.archive: Archive | None = None if archive is None else check_archive(archive)
         check_number("remember", remember, 0)
         self.remember = remember
         self.before_prune = before_prune
@@ -368,7 +368,8 @@ class Configured:
         # Only a subclass's method is passed on, since a bound method makes the plan hold the pruner.
         method = self._generate_replacement_message
         element_of = None if getattr(method, "__func__", None) is Configured._generate_replacement_message else method
-        archive = None if self.archive is None else check_archive(self.archive)
+        if self.archive is not None:  # it may be another one since
+            check_archive(self.archive)
         return Terms(
             strategy=now,
             safe_zone=zone,
@@ -376,7 +377,9 @@ class Configured:
             hard_limit=_in_counted(hard, calibration),
             overhead=overhead_tokens(args, environ),
             calibration=calibration,
-            placeholder=Placeholder(reading.count, self.replacement_message, element_of, recalls=archive is not None),
+            placeholder=Placeholder(
+                reading.count, self.replacement_message, element_of, recalls=self.archive is not None
+            ),
             reading=reading,
             format=text_setting(args, "format", environ),
             thinking=thinking,

@@ -32,7 +32,7 @@ from autoprune.pruners._base import (
 )
 from autoprune.pruners.history import History
 from autoprune.pruners.memory import Remembered
-from autoprune.pruners.report import Report, cleanup_statistics
+from autoprune.pruners.report import Report, cleanup_statistics, constant
 from autoprune.pruners.report.advice import advice, cache_note
 from autoprune.pruners.result import Callbacks, Message, Result, archive_payloads
 from autoprune.settings import (
@@ -190,7 +190,7 @@ class Pruner(Configured):
             walk = call.walk_on(known)
             plan, thinking = call.make_plan(walk)
             is_at_work = walk.is_at_work
-            plan_of = partial(_same, plan)
+            plan_of = partial(constant, plan)
         read = known.parser.notes if known.parser and is_at_work else ()
         notes = (*thinking.notes, *read, *restored(known))
         # A refused prune is remembered too: what was read and decided does not depend on the callback.
@@ -203,7 +203,7 @@ class Pruner(Configured):
                 return refused
             # Write the texts, and rewrite the messages.
             plan, pruned, said, spent = yield from self._rewrite(call, plan, known)
-            report = replace(report, fallbacks=(*report.fallbacks, *said), plan_of=partial(_same, plan), spent=spent)
+            report = replace(report, fallbacks=(*report.fallbacks, *said), plan_of=partial(constant, plan), spent=spent)
         result = Result(pruned, replace(report, seconds=self._clock() - started), thinking.parameters)
         if validate:
             result = result.with_notes(check_accepted(pruned, conversation, validate, call.terms.format, self.formats))
@@ -358,10 +358,6 @@ class Pruner(Configured):
     def _folding(self) -> "Pruner":
         """Create a `ConversationPruner` with the same settings, for advice."""
         raise NotImplementedError
-
-
-def _same(plan: Plan) -> Plan:
-    return plan
 
 
 def _run_stages(stages: Generator[Any, Any, Result[Any]], answer: Any = None) -> Any:

@@ -17,7 +17,7 @@ from autoprune.planning.view import FoldContext, FoldingStrategy
 from autoprune.pruners._base import PruneCall, Terms, edit
 from autoprune.pruners._pruner import Pruner, Rewriting
 from autoprune.pruners.history import History
-from autoprune.pruners.large_results import TextMemo, shortener
+from autoprune.pruners.large_results import TEXT_CHARACTERS, shortener
 from autoprune.pruners.memory import REMEMBERED, Remembered
 from autoprune.pruners.result import BeforePrune, OnPruned
 from autoprune.pruners.writing import SummaryWriter, old_summary, summary_message
@@ -26,7 +26,7 @@ from autoprune.strategies.folding import Folding
 from autoprune.summarizers.brief import Answer, identity_of
 from autoprune.summarizers.driver import CONCURRENCY, MAX_CALLS, MAX_SECONDS, Budget, arun, run
 from autoprune.summarizers.selection import summarizer_of
-from autoprune.tokens import Count, spent_tokens
+from autoprune.tokens import Count, TextCache, spent_tokens
 from autoprune.wire import USER_FIRST, find_provider
 from autoprune.wire.anthropic import places_system
 from autoprune.wire.parsing import Format
@@ -91,7 +91,7 @@ class ConversationPruner(Pruner):
         self.max_calls = max_calls
         self.max_seconds = max_seconds
         self.concurrency = concurrency
-        self._memo = TextMemo()
+        self._memo: TextCache[str] = TextCache(TEXT_CHARACTERS)
 
     def _complete(self, call: PruneCall, usage: object) -> PruneCall:
         self._check_bounds()

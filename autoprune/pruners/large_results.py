@@ -12,9 +12,9 @@ from typing import TypeAlias, TypeVar
 
 from autoprune.conversation.archive import store_once
 from autoprune.conversation.edits import Reason, Replace
+from autoprune.conversation.messages import sendable
 from autoprune.conversation.placeholders import Placeholder, append_mark, frame_text
 from autoprune.conversation.transcript import Speaker, ToolResult
-from autoprune.facts.plain_text import sendable
 from autoprune.facts.utterances import Utterance
 from autoprune.planning.plan import Plan
 from autoprune.strategies.per_result import CUSTOM, SIMPLE, PerResult, cut, mark
@@ -22,7 +22,7 @@ from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Steps, Summa
 from autoprune.summarizers.driver import call_safely, steps_of
 from autoprune.summarizers.rendering import describe_call
 from autoprune.summarizers.selection import own_summarizer, with_instructions
-from autoprune.tokens import Count
+from autoprune.tokens import Count, TextCache
 
 LEAST_TEXT = 16  # tokens; a shorter text says less than a cut
 SLACKS = (0, 4, 16)  # tokens to leave free, tried in this order, since counts of joined texts may not add up
@@ -188,35 +188,10 @@ def run_together(questions: Sequence[Steps]) -> Asking[list[Answer]]:
     return [answers[number] for number in range(len(questions))]
 
 
-MEMO_CHARACTERS = 4_000_000  # in one of the memo's two generations
+TEXT_CHARACTERS = 4_000_000  # of texts that a pruner remembers at least
 FAILURE = " failed"  # suffix of a text's key: the reason why there is no text
 NOTES = " notes"  # suffix of a text's hash: the notes about the text
 BETWEEN = "\0"  # separates notes
-
-
-class TextMemo:
-    """A cache of texts by key, in two generations. Texts that were not used recently are dropped."""
-
-    def __init__(self, characters: int = MEMO_CHARACTERS) -> None:
-        """Cache between `characters` and twice as many characters of keys and texts."""
-        self._room = self._left = characters
-        self._young: dict[str, str] = {}
-        self._old: dict[str, str] = {}
-
-    def get(self, key: str) -> str | None:
-        """Look up a text; None if there is none."""
-        text = self._young.get(key)
-        if text is None and (text := self._old.get(key)) is not None:
-            self.keep(key, text)
-        return text
-
-    def keep(self, key: str, text: str) -> None:
-        """Store a text."""
-        size = len(key) + len(text)
-        self._left -= size
-        if self._left < 0:
-            self._old, self._young, self._left = self._young, {}, self._room - size
-        self._young[key] = text
 
 
 @dataclass
@@ -228,7 +203,7 @@ class TextStore:
     """
 
     store: MutableMapping[str, str]
-    memo: TextMemo
+    memo: TextCache[str]
     count: Count
     note: Callable[[str], None]
 

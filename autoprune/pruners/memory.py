@@ -193,8 +193,8 @@ class Remembered:
             self._most_tokens += token_bound(message) if is_bounded else math.inf
         return self._most_tokens + fixed <= limit
 
-    def read(self, messages: list[Any], start: Callable[[], Parser]) -> Parser:
-        """Read the new messages. Return the parser, which `start` creates for the first of them."""
+    def read(self, messages: list[Any], start: Callable[[], Parser]) -> None:
+        """Read the new messages with the parser, which `start` creates for the first of them."""
         parser = self.parser = self.parser or start()
         for at in range(len(self.snapshots), len(messages)):
             self.snapshots.append(snapshot(messages[at], at))
@@ -202,7 +202,6 @@ class Remembered:
         self.entries += new
         if newest_compaction(new) is not None:  # the provider ignores messages that the walk has counted
             self.walk = None
-        return parser
 
     # Walk
 

@@ -20,10 +20,9 @@ from functools import cache, cached_property
 from typing import Any
 
 from autoprune.conversation.edits import Fold, Replace
-from autoprune.conversation.messages import canonical, fields_of
+from autoprune.conversation.messages import canonical, fields_of, sendable
 from autoprune.conversation.summary import call_style, escape_end_mark, wrap_summary
 from autoprune.conversation.transcript import Part, Speaker, newest_compaction
-from autoprune.facts.plain_text import sendable
 from autoprune.facts.utterances import Utterance, utterances
 from autoprune.planning.clamping import Clamp
 from autoprune.planning.plan import Plan
@@ -33,7 +32,6 @@ from autoprune.pruners.large_results import (
     Draft,
     Kind,
     Shortener,
-    TextMemo,
     TextStore,
     drafts,
     run_together,
@@ -58,7 +56,7 @@ from autoprune.summarizers.brief import (
 from autoprune.summarizers.driver import steps_of
 from autoprune.summarizers.sections import LEAVES_OUT
 from autoprune.summarizers.selection import fallbacks
-from autoprune.tokens import MESSAGE_TOKENS, Count
+from autoprune.tokens import MESSAGE_TOKENS, Count, TextCache
 from autoprune.wire import dominant_format
 from autoprune.wire.parsing import Format
 
@@ -79,7 +77,7 @@ class SummaryWriter:
     messages: Sequence[object]
     summarizer: Summarizer
     store: MutableMapping[str, str]
-    memo: TextMemo
+    memo: TextCache[str]
     count: Count
     texts: dict[int, str] = field(default_factory=dict)
     results: Shortener = field(default=NOBODY, kw_only=True)

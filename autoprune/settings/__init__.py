@@ -38,8 +38,6 @@ from autoprune.settings._values import (
     window_of,
     window_tokens,
 )
-from autoprune.settings.models import asks_for_long
-from autoprune.settings.plugins import load_plugin, plugin_names
 
 __all__ = [
     "LONGEST_TTL",
@@ -52,7 +50,6 @@ __all__ = [
     "PruneArgs",
     "Setting",
     "Source",
-    "asks_for_long",
     "below_compaction",
     "budget_tokens",
     "cache_ttl",
@@ -61,12 +58,10 @@ __all__ = [
     "effective_settings",
     "fill_in",
     "group_size",
-    "load_plugin",
     "missing_safe_zone",
     "overhead_tokens",
     "override",
     "parse_number",
-    "plugin_names",
     "resolve",
     "safe_zone",
     "setting",

@@ -34,7 +34,8 @@ from typing import TypeAlias
 
 from autoprune.conversation.edits import Fold
 from autoprune.conversation.transcript import Speaker
-from autoprune.economics import WARM, Invoice, Prices, TextRatio, count_noun
+from autoprune.economics import WARM, Invoice, Prices, TextRatio
+from autoprune.errors import count_noun
 from autoprune.planning.view import Candidate, View
 
 # Tokens. Source: Anthropic's and Google's documentation of prompt caching; the largest minimum of any model.

@@ -9,7 +9,7 @@ import dataclasses
 import inspect
 import re
 from collections.abc import Callable, Collection, Container, Iterable, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from pkgutil import resolve_name
 from typing import Any, TypeVar
 
@@ -62,7 +62,13 @@ def makers(names: Iterable[str] = STRATEGIES) -> dict[str, Callable[..., Any]]:
 
 def available(names: Iterable[str] = CLEARING) -> dict[str, Any]:
     """Return the strategies that ship, with their defaults, by name."""
-    return {name: make() for name, make in makers(names).items()}
+    return {name: _with_defaults(name) for name in names}
+
+
+@cache
+def _with_defaults(name: str) -> Any:
+    """Make a strategy that ships once: strategies are frozen, so all pruners can share it."""
+    return makers([name])[name]()
 
 
 @lru_cache(maxsize=64)

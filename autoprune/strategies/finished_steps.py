@@ -22,12 +22,12 @@ from typing import TypeAlias
 
 from autoprune.conversation.edits import CustomReason, Fold
 from autoprune.conversation.folded_steps import FoldedSteps, block
+from autoprune.conversation.messages import one_line
 from autoprune.conversation.placeholders import GAP, HEAD, append_mark, frame_text, split_mark
 from autoprune.conversation.transcript import Entry, ToolCall, ToolResult
 from autoprune.facts import shell
 from autoprune.facts.actions import Action, edited_places, patched_files
 from autoprune.facts.calls import arguments, is_instruction_file, is_recall, paths, target, tool_words
-from autoprune.facts.plain_text import one_line
 from autoprune.facts.utterances import SKILLS
 from autoprune.planning.steps import Step, make_fold, neighbors
 from autoprune.planning.view import Candidate, View

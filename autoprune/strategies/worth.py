@@ -25,8 +25,7 @@ from math import inf
 
 from autoprune.conversation.transcript import Entry, Speaker, ToolCall, ToolResult
 from autoprune.facts.actions import Action
-from autoprune.facts.calls import argument_texts, arguments, command, paths, tool_words
-from autoprune.facts.plain_text import identifiers
+from autoprune.facts.calls import argument_texts, arguments, command, identifiers, paths, tool_words
 from autoprune.strategies.usage import CHANGING, AgentText, UseTracker, prose, written_text
 
 LEAST_TOKENS = 60  # smaller results always stay: their placeholder would save next to nothing

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
+from autoprune.conversation.messages import sendable
 from autoprune.conversation.transcript import Speaker
-from autoprune.facts.plain_text import sendable
 from autoprune.summarizers import sections
 from autoprune.summarizers.brief import Brief
 from autoprune.tokens import Count

@@ -24,9 +24,9 @@ from dataclasses import dataclass, replace
 from itertools import chain, takewhile
 from typing import ClassVar
 
+from autoprune.conversation.messages import one_line
 from autoprune.conversation.transcript import Speaker, ToolResult
 from autoprune.facts.actions import LONGEST_SUBJECT, STILL_RUNNING, Action, read_actions
-from autoprune.facts.plain_text import one_line
 from autoprune.facts.utterances import Utterance, model_words
 from autoprune.planning.clamping import Clamp
 from autoprune.summarizers import sections

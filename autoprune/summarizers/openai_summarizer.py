@@ -15,8 +15,8 @@ from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
+from autoprune.conversation.messages import sendable
 from autoprune.errors import SettingsError, check_number, is_number
-from autoprune.facts.plain_text import sendable
 from autoprune.summarizers import _snapshot, sections
 from autoprune.summarizers.brief import Brief, Written, code_of, with_usage
 from autoprune.summarizers.chunked import Chunked

@@ -6,10 +6,10 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 
+from autoprune.conversation.messages import sendable
 from autoprune.conversation.transcript import Speaker, ToolCall
 from autoprune.facts.calls import arguments, target
 from autoprune.facts.outcomes import has_failed
-from autoprune.facts.plain_text import sendable
 from autoprune.facts.utterances import Utterance
 from autoprune.planning.clamping import Clamp
 from autoprune.tokens import Count, Memo

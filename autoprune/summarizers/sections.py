@@ -3,12 +3,12 @@
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 
+from autoprune.conversation.messages import one_line
 from autoprune.conversation.summary import escape_end_mark
 from autoprune.conversation.transcript import Speaker
-from autoprune.facts.plain_text import one_line
 from autoprune.facts.utterances import Utterance, is_answer_text
 from autoprune.planning.clamping import Clamp, missing_tokens
 from autoprune.planning.view import SAID_SHARE
@@ -42,13 +42,8 @@ Head: TypeAlias = tuple[Section, ...]
 
 def write_sections(sections: Iterable[Section]) -> str:
     """Write sections as one text that `parse_sections` parses; blank ones are left out."""
-    filled = (replace(section, body=section.body.strip()) for section in sections)
-    return "\n\n".join(f"## {one.title} ({line_count(one.body)})\n{one.body}" for one in filled if one.body)
-
-
-def line_count(body: str) -> str:
-    """Format the number of lines of a text, as in "2 lines"."""
-    return quantity(body.count("\n") + 1, "line")
+    filled = ((section.title, body) for section in sections if (body := section.body.strip()))
+    return "\n\n".join(f"## {title} ({quantity(body.count(chr(10)) + 1, 'line')})\n{body}" for title, body in filled)
 
 
 def quantity(number: int, unit: str) -> str:

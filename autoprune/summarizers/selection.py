@@ -13,9 +13,9 @@ from typing import Any
 
 from loguru import logger
 
+from autoprune.conversation.messages import sendable
 from autoprune.conversation.transcript import Speaker
 from autoprune.errors import SettingsError, check_number, near_or_all, type_of
-from autoprune.facts.plain_text import sendable
 from autoprune.facts.utterances import Utterance
 from autoprune.planning.clamping import Clamp
 from autoprune.settings.plugins import load_plugin, plugin_names

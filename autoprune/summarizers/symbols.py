@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import ClassVar
 
+from autoprune.conversation.messages import one_line
 from autoprune.conversation.transcript import Speaker, ToolResult
 from autoprune.facts.actions import Action
-from autoprune.facts.plain_text import one_line
 from autoprune.facts.utterances import Utterance
 from autoprune.summarizers import sections
 from autoprune.summarizers.action_trace import short_outcome

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from autoprune.conversation.transcript import Path
 from autoprune.wire._elements import Fences, Places, is_blank, occurrences, trim_line_breaks
-from autoprune.wire.dialects import Dialect, Example, FoundResult, after_letters, all_dialects
+from autoprune.wire.dialects import REGISTERED, Dialect, Example, FoundResult, after_letters
 from autoprune.wire.parsing import Parser, Standing
 
 KIND = "cline"
@@ -210,7 +210,7 @@ def _long_heading(text: str, edge: int, begin: int, end: int) -> Heading | None:
 
 
 def _has_other_mark(text: str, start: int, stop: int) -> bool:
-    return any(text.find(other.mark, start, stop) >= 0 for other in all_dialects() if other.kind != KIND)
+    return any(text.find(other.mark, start, stop) >= 0 for other in REGISTERED.values() if other.kind != KIND)
 
 
 def _first_heading(text: str) -> Heading | None:

@@ -72,11 +72,11 @@ def _has_text(block: object) -> bool:
     return isinstance(block, str) or isinstance(fields_of(block).get("text"), str)
 
 
-def text_block(blocks: object, text: str, kind: str = "text") -> list[object]:
+def text_block(blocks: object, text: str) -> list[object]:
     """Replace all blocks with one text block, keeping the last breakpoint of the prompt cache."""
     mappings = [fields_of(block) for block in blocks] if isinstance(blocks, list | tuple) else []
     marks = [block["cache_control"] for block in mappings if block.get("cache_control")]
-    return [{"type": kind, "text": text, **({"cache_control": marks[-1]} if marks else {})}]
+    return [{"type": "text", "text": text, **({"cache_control": marks[-1]} if marks else {})}]
 
 
 def json_text(value: object) -> str:

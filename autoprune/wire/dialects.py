@@ -36,9 +36,9 @@ from autoprune.conversation.transcript import Location, Path, ToolCall, ToolInpu
 from autoprune.errors import SettingsError
 from autoprune.wire._elements import (
     Span,
+    elements,
     explain_miss,
     first_start,
-    outside_fences,
     pair_outermost,
     tags,
     trim_line_breaks,
@@ -47,12 +47,11 @@ from autoprune.wire._parts import Put
 from autoprune.wire.parsing import UNKNOWN, Parser
 
 __all__ = [
+    "REGISTERED",
     "Dialect",
     "Example",
     "FoundResult",
     "Span",
-    "all_dialects",
-    "dialect_of",
     "element_dialect",
     "escape",
     "read_raw",
@@ -144,12 +143,9 @@ def element_dialect(
     results in one element; by default, its whole payload is the result of the next open call.
     """
 
-    def pair_tags(text: str) -> list[Span]:
-        return outside_fences(text, pair_outermost(tags(text, name)))
-
     def find(text: str, path: Path, parser: Parser) -> list[FoundResult]:
         read = read_element or partial(_read_raw, name)
-        return [found for span in pair_tags(text) for found in read(text, span, parser)]
+        return [found for span in elements(text, name) for found in read(text, span, parser)]
 
     def explain(text: str, parser: Parser) -> str | None:
         all_tags = [*tags(text, name)]
@@ -163,7 +159,7 @@ def element_dialect(
         tags=frozenset((name,)),
         example=example,
         find=find,
-        spans=lambda text: [(span.begin, span.end) for span in pair_tags(text)],
+        spans=lambda text: [(span.begin, span.end) for span in elements(text, name)],
         find_begin=lambda text, parser: first_start(tags(text, name)),
         refuse=lambda text, parser: parser.standing.refusal(answers),
         explain=explain,
@@ -185,8 +181,8 @@ def read_raw(name: str, text: str, span: Span, call: ToolCall | None, tool: str 
     return FoundResult(after_letters(text, span.begin + 1), start, stop, tool, call, is_plain=is_plain)
 
 
-# One registry for the process, as for codecs: placeholders are escaped far from the parser, for every dialect at once.
-_registered: tuple[Dialect, ...] = ()
+# By kind. One registry for the process, as for codecs: placeholders are escaped far from the parser, for every dialect.
+REGISTERED: dict[str, Dialect] = {}
 
 
 def register(dialect: Dialect, *, is_checked: bool = False) -> None:
@@ -196,28 +192,16 @@ def register(dialect: Dialect, *, is_checked: bool = False) -> None:
     Raises SettingsError if the kind is taken, or if the example lacks the mark, cannot be read by `spans`, or holds an
     element that `tags` does not name.
     """
-    global _registered
-    if dialect_of(dialect.kind):
+    if dialect.kind in REGISTERED:
         raise SettingsError(f"there is a dialect {dialect.kind!r} already: give another kind")
     if not is_checked:
         _check_complete(dialect)
-    _registered = (*_registered, dialect)
+    REGISTERED[dialect.kind] = dialect
 
 
 def unregister(kind: str) -> None:
     """Remove a dialect from the registry, such as one that a test has registered."""
-    global _registered
-    _registered = tuple(dialect for dialect in _registered if dialect.kind != kind)
-
-
-def all_dialects() -> tuple[Dialect, ...]:
-    """Return the registered dialects, in the order in which they were registered."""
-    return _registered
-
-
-def dialect_of(kind: str) -> Dialect | None:
-    """Return the registered dialect of a kind; None for any other kind, such as a format's name."""
-    return next((dialect for dialect in _registered if dialect.kind == kind), None)
+    REGISTERED.pop(kind, None)
 
 
 def _check_complete(dialect: Dialect) -> None:
@@ -235,7 +219,7 @@ def escape(text: str) -> str:
 
     Then no dialect reads the text as the end of the result that contains it, or as the beginning of another one.
     """
-    tag, headings = _breakable(_registered)
+    tag, headings = _breakable(tuple(REGISTERED.values()))
     # A space after "<" keeps the text readable, and no dialect reads the rest as a tag.
     text = tag.sub("< ", text)
     for heading in headings:

@@ -21,7 +21,7 @@ from autoprune.wire._cline_text import CLINE
 from autoprune.wire._media import find_medium
 from autoprune.wire._parts import TEXT_BLOCKS
 from autoprune.wire._tool_response import TOOL_RESPONSE
-from autoprune.wire.dialects import Dialect, all_dialects, dialect_of, register, results_in_text
+from autoprune.wire.dialects import REGISTERED, Dialect, register, results_in_text
 from autoprune.wire.parsing import Parser
 from autoprune.wire.xml_tool_result import XML_DIALECT
 
@@ -63,10 +63,10 @@ def user_content(content: object, path: Path, parser: Parser, read_block: ReadBl
 
 def user_text(text: str, path: Path, parser: Parser) -> Reading:
     """Find the results in a user's text, in the dialect that begins first, and count the text's tokens."""
-    for dialect in all_dialects() if parser.heading else ():
+    for dialect in REGISTERED.values() if parser.heading else ():
         if dialect.find_below and (below := dialect.find_below(text, path, parser)) is not None:
             return results_in_text(text, below, path, parser, dialect.kind)
-    possible = [dialect for dialect in all_dialects() if dialect.mark in text]
+    possible = [dialect for dialect in REGISTERED.values() if dialect.mark in text]
     if not possible:
         return (), parser.count(text)
     chosen = _choose_dialect(possible, text, parser)
@@ -108,7 +108,7 @@ def calls(text: object, path: Path, parser: Parser) -> Sequence[ToolCall]:
 
 def _first_calls(text: str, path: Path, parser: Parser) -> Sequence[ToolCall]:
     # The last registered dialect goes first: XML takes any element of elements for a call, so it must not win a tie.
-    dialects = (dialect for dialect in reversed(all_dialects()) if dialect.calls and dialect.call_mark in text)
+    dialects = (dialect for dialect in reversed(REGISTERED.values()) if dialect.calls and dialect.call_mark in text)
     read_calls = [[*dialect.calls(text, path, parser)] for dialect in dialects if dialect.calls]
     readings = [calls for calls in read_calls if calls]
     return min(readings, key=lambda calls: text.index("<", calls[0].location.start or 0), default=())
@@ -237,9 +237,9 @@ def _text_around(text: str, parts: Sequence[ToolResult | ToolCall]) -> str:
     """Remove the results and calls from a text, with the tags or the heading of each."""
     if not parts:
         # Cline may write the heading of a result as a separate block.
-        is_frame = any(one.mark in text and one.is_frame(text) for one in all_dialects() if one.is_frame)
+        is_frame = any(one.mark in text and one.is_frame(text) for one in REGISTERED.values() if one.is_frame)
         return "" if is_frame else text
-    dialects = filter(None, map(dialect_of, {part.kind for part in parts if isinstance(part, ToolResult)}))
+    dialects = filter(None, map(REGISTERED.get, {part.kind for part in parts if isinstance(part, ToolResult)}))
     wholes = {dialect.kind: dialect.spans(text) for dialect in dialects}
     around, at = [], 0
     for begin, end in sorted(_extent(text, part, wholes) for part in parts):

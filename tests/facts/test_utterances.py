@@ -13,8 +13,8 @@ from rounds_hypothesis import rounds
 from rounds_in_texts import CARRIERS, DIALECTS, in_text
 from tables import each_row
 
+from autoprune.conversation.messages import sendable
 from autoprune.conversation.transcript import Location, Speaker, ToolCall, ToolResult
-from autoprune.facts.plain_text import sendable
 from autoprune.facts.utterances import Utterance, is_answer, utterances
 from autoprune.facts.utterances import answer_text as said_through
 from autoprune.summarizers.rendering import MARK, describe_call, render

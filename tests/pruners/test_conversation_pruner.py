@@ -28,7 +28,6 @@ from autoprune.conversation.edits import Fold, Reason
 from autoprune.conversation.summary import find_summary
 from autoprune.planning.thinking import drop_block
 from autoprune.planning.view import Candidate, FoldView
-from autoprune.pruners.large_results import TextMemo
 from autoprune.strategies.folding import Folding
 from autoprune.strategies.per_result import PerResult
 from autoprune.strategies.presets import chat_summary, keep_last, summarize, truncate
@@ -37,7 +36,7 @@ from autoprune.summarizers.chunked import Chunked
 from autoprune.summarizers.openai_summarizer import OpenAISummarizer
 from autoprune.summarizers.sections import LEAVES_OUT
 from autoprune.summarizers.selection import summarizer_of
-from autoprune.tokens import scale_tokens
+from autoprune.tokens import TextCache, scale_tokens
 
 EACH = 100  # tokens of a message, by `count`
 Message = dict[str, Any]
@@ -222,7 +221,7 @@ def test_what_a_model_wrote_is_not_asked_for_again():
 
 
 def test_texts_without_a_model_are_remembered_up_to_a_number_of_characters():
-    memo = TextMemo(100)
+    memo = TextCache[str](100)
     for number in range(40):
         memo.keep(f"{number:4}", "x" * 16)
         assert memo.get("   0") == "x" * 16

@@ -6,7 +6,7 @@ from episodes import called
 from tables import each_row
 
 from autoprune.apps.replay.atoms import Kind, atoms, hunks, path_words, quoted_errors
-from autoprune.facts.plain_text import identifiers
+from autoprune.facts.calls import identifiers
 
 EDIT, PATH, IDENTIFIER, CODE, ERROR, *_ = Kind
 ENVELOPE = """*** Begin Patch

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from autoprune import SettingsError
-from autoprune.settings import load_plugin, plugin_names
-from autoprune.settings.plugins import _find_entry_points
+from autoprune.settings.plugins import _find_entry_points, load_plugin, plugin_names
 
 GROUP = "autoprune.strategies"
 

@@ -21,14 +21,14 @@ from autoprune import AgenticConversationPruner, ConversationPruner
 from autoprune.errors import SettingsError
 from autoprune.strategies import Replace, View
 from autoprune.wire import new_parser, parse
-from autoprune.wire.dialects import Dialect, Example, all_dialects, element_dialect, register, unregister
+from autoprune.wire.dialects import REGISTERED, Dialect, Example, element_dialect, register, unregister
 
 TAG = re.compile(r"</?([A-Za-z_]+)[^<>]*>")
 # What agents write around results that the conversations of the tests do not hold.
 MORE = {
     "cline": "<environment_details></environment_details><feedback></feedback><answer></answer><user_message>",
 }
-KINDS = [dialect.kind for dialect in all_dialects() if dialect.kind in DIALECTS]  # those with whole rounds of calls
+KINDS = [kind for kind in REGISTERED if kind in DIALECTS]  # those with whole rounds of calls
 # A dialect that nothing in the package knows.
 MADE_UP = element_dialect(
     "made_up_output",
@@ -69,10 +69,10 @@ TAGS = [shape.format(name) for name in NAMES for shape in SHAPES]
 
 def test_every_dialect_with_rounds_of_calls_is_registered():
     assert sorted(KINDS) == sorted(DIALECTS)
-    assert [each.kind for each in all_dialects() if each.kind in KINDS and each.mark not in sample(each.kind)] == []
+    assert [kind for kind in KINDS if REGISTERED[kind].mark not in sample(kind)] == []
 
 
-@pytest.fixture(params=[*all_dialects(), MADE_UP], ids=lambda dialect: dialect.kind)
+@pytest.fixture(params=[*REGISTERED.values(), MADE_UP], ids=lambda dialect: dialect.kind)
 def dialect(request: pytest.FixtureRequest) -> Iterator[Dialect]:
     """Each registered dialect, and one that is registered for the test."""
     if request.param is MADE_UP:
@@ -113,8 +113,8 @@ def test_a_summarizer_reads_neither_results_nor_the_tags_around_them(dialect: Di
 
 def test_no_tag_or_heading_of_any_dialect_ends_the_result_of_an_example(dialect: Dialect):
     own = (shape.format(name) for name in sorted(dialect.tags) for shape in SHAPES)
-    headings = (heading for each in all_dialects() for heading in each.headings)
-    for hostile in (*own, *headings, *(each.example.result for each in all_dialects())):
+    headings = (heading for each in REGISTERED.values() for heading in each.headings)
+    for hostile in (*own, *headings, *(each.example.result for each in REGISTERED.values())):
         check_example(dialect, f"first\n{hostile} last")
 
 
@@ -129,7 +129,7 @@ WORDS = (
 def test_no_text_of_hostile_pieces_ends_the_result_of_an_example(data: st.DataObject):
     register(MADE_UP)
     try:
-        dialect = data.draw(st.sampled_from(all_dialects()))
+        dialect = data.draw(st.sampled_from([*REGISTERED.values()]))
         own = [shape.format(name) for name in sorted(dialect.tags) for shape in SHAPES]
         pieces = data.draw(st.lists(st.sampled_from((*own, *TAGS, *WORDS, *dialect.headings)), max_size=6))
         check_example(dialect, f"first {''.join(pieces)} last")
@@ -176,7 +176,7 @@ def test_a_dialect_that_is_not_registered_is_text():
 def test_a_dialect_that_is_not_complete_is_refused(incomplete: Dialect, why: str):
     with pytest.raises(SettingsError, match=why):
         register(incomplete)
-    assert incomplete not in all_dialects()
+    assert incomplete not in REGISTERED.values()
 
 
 def payloads(messages: list[Any]) -> list[str]:

@@ -50,8 +50,8 @@ from autoprune.apps.replay.verdict import (
     standings,
     strategy_label,
 )
-from autoprune.economics import Prices, count_noun
-from autoprune.errors import SettingsError
+from autoprune.economics import Prices
+from autoprune.errors import SettingsError, count_noun
 from autoprune.pruners.report.drawing import printable
 from autoprune.settings import budget_tokens, duration
 from autoprune.strategies.catalog import RUN_STRATEGY

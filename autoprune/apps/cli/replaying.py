@@ -36,8 +36,8 @@ from autoprune.apps.replay.spending import Spending, copies, read_spending
 from autoprune.apps.replay.tuning import strategy_name
 from autoprune.apps.replay.verdict import NONE, RUN_COMMAND
 from autoprune.apps.sessions import READABLE, Reader, places, plugin_readers
-from autoprune.economics import DEFAULT, Prices, count_noun, model_prices, prices
-from autoprune.errors import SessionError, SettingsError, near_or_all
+from autoprune.economics import DEFAULT, Prices, model_prices, prices
+from autoprune.errors import SessionError, SettingsError, count_noun, near_or_all
 from autoprune.pruners.report.drawing import printable
 from autoprune.settings import UNKNOWN_WINDOW
 from autoprune.strategies.catalog import RUN_STRATEGY

@@ -12,8 +12,8 @@ from typing import Any
 from autoprune.apps.clients import Client, User
 from autoprune.apps.sessions import Recording, decode, parse_time, places, recordings
 from autoprune.conversation.archive import Archive
-from autoprune.economics import count_noun, prices
-from autoprune.errors import SessionError
+from autoprune.economics import prices
+from autoprune.errors import SessionError, count_noun
 from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.result import Result
 from autoprune.settings import PruneArgs, usual_zone

@@ -36,8 +36,8 @@ from autoprune.apps.cli.recalling import own_archive, own_memory
 from autoprune.apps.cli.resumed import describe_cost, find_resumed, session_files, session_times
 from autoprune.apps.clients import CLIENTS, Client, Route, User, find_client
 from autoprune.apps.clients.compactions import rule_of
-from autoprune.economics import amount, count_noun, lifetime, model_prices
-from autoprune.errors import ClientError, SettingsError
+from autoprune.economics import amount, lifetime, model_prices
+from autoprune.errors import ClientError, SettingsError, count_noun
 from autoprune.settings import UNKNOWN_WINDOW, VARIABLES, window_of
 from autoprune.strategies.catalog import RUN_STRATEGY
 

@@ -20,8 +20,9 @@ from autoprune.apps.replay.compaction_costs import CompactionSum
 from autoprune.apps.replay.spending import ProjectSpending, Spending, copies
 from autoprune.apps.replay.titles import Title
 from autoprune.apps.sessions import LARGEST_PROMPT
-from autoprune.economics import Ledger, count_noun, lifetime
-from autoprune.facts.plain_text import one_line
+from autoprune.conversation.messages import one_line
+from autoprune.economics import Ledger, lifetime
+from autoprune.errors import count_noun
 from autoprune.pruners.report.drawing import printable, table_of
 
 EXAMPLES = options.examples("savings", "savings --json")

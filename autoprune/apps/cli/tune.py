@@ -16,8 +16,7 @@ from autoprune.apps.replay.rows import MAIN
 from autoprune.apps.replay.session import ReplayArgs, overview
 from autoprune.apps.replay.tuning import FLOOR, FOLDS, GRID, Tuning, tune
 from autoprune.apps.replay.verdict import MEANINGS, NONE
-from autoprune.economics import count_noun
-from autoprune.errors import SettingsError
+from autoprune.errors import SettingsError, count_noun
 from autoprune.pruners.report.drawing import table_of
 from autoprune.settings import duration
 

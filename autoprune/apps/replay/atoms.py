@@ -20,8 +20,7 @@ from enum import StrEnum
 
 from autoprune.apps.replay.shell_edits import shell_edits
 from autoprune.conversation.transcript import ToolCall
-from autoprune.facts.calls import arguments, command, paths
-from autoprune.facts.plain_text import identifiers
+from autoprune.facts.calls import arguments, command, identifiers, paths
 
 LEAST_EDIT = 8  # characters, without whitespace; shorter texts match by chance
 LEAST_PATH = 6  # characters

@@ -26,7 +26,8 @@ from autoprune.apps.replay.play import Run, play
 from autoprune.apps.replay.policies import Policy
 from autoprune.apps.sessions import Recording, dump
 from autoprune.conversation.transcript import Entry
-from autoprune.economics import Prices, count_noun
+from autoprune.economics import Prices
+from autoprune.errors import count_noun
 from autoprune.facts.actions import shell_files
 from autoprune.facts.calls import command, paths
 from autoprune.tokens import exact

@@ -21,7 +21,7 @@ from autoprune.apps.replay.rows import Interval
 from autoprune.apps.replay.session import Overview, SessionFigures, overview
 from autoprune.apps.replay.spending import dollars_text, outlook
 from autoprune.apps.replay.verdict import RUN_COMMAND, Standing, overview_rows
-from autoprune.economics import count_noun
+from autoprune.errors import count_noun
 
 MOST_ROWS = 200  # of a list; the rest is only counted
 LEAST_REST = 0.005  # of the cost: a smaller part that was not replayed is not drawn

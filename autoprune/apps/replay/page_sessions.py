@@ -20,7 +20,7 @@ from autoprune.apps.replay.policies import NO_PRUNING
 from autoprune.apps.replay.session import EpisodeShape, SessionFigures
 from autoprune.apps.replay.spending import BillChange, changes
 from autoprune.apps.replay.verdict import round_tokens
-from autoprune.economics import count_noun
+from autoprune.errors import count_noun
 
 CHART = 100  # units of the height of a chart of compactions
 MOST_LISTED = 1_000  # conversations; the cheaper ones are only counted

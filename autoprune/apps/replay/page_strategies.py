@@ -11,7 +11,8 @@ from autoprune.apps.replay.atoms import AtomGroup
 from autoprune.apps.replay.evidence import PROTECTED_NAMES
 from autoprune.apps.replay.rows import FEW_ATOMS, MAIN, Interval, Row, rounded
 from autoprune.apps.replay.verdict import MEANINGS, Standing, strategy_label
-from autoprune.economics import LISTS, count_noun
+from autoprune.economics import LISTS
+from autoprune.errors import count_noun
 
 FEWEST_POINTS = 3  # a chart of fewer strategies says less than their table
 OTHERS = "With a path and without `--strategy`, `autoprune replay` compares all strategies."

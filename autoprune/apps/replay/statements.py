@@ -32,8 +32,8 @@ from autoprune.apps.replay.shell_edits import parse_script
 from autoprune.apps.replay.stated_values import KANA, LEAST_RUN, THAI, UNSPACED, normalize, squeeze, values_in
 from autoprune.conversation.transcript import ToolCall
 from autoprune.facts.calls import COMMAND_ID_NAMES, COMMAND_NAMES, arguments, command, paths
-from autoprune.facts.plain_text import IDENTIFIER as CODE_NAME
-from autoprune.facts.plain_text import identifiers as code_names
+from autoprune.facts.calls import IDENTIFIER as CODE_NAME
+from autoprune.facts.calls import identifiers as code_names
 
 LEAST_WORDS = 5  # of an argument that is a text
 LEAST_QUOTED_WORDS = 3  # shorter quotes match by chance

@@ -6,8 +6,8 @@ from datetime import datetime
 from pathlib import PurePath
 
 from autoprune.apps.sessions import Recording
+from autoprune.conversation.messages import one_line
 from autoprune.conversation.transcript import Speaker
-from autoprune.facts.plain_text import one_line
 from autoprune.facts.utterances import user_words
 from autoprune.wire import new_parser
 from autoprune.wire.parsing import parse

@@ -13,7 +13,7 @@ from autoprune.apps.replay.policies import NO_PRUNING, Policy
 from autoprune.apps.replay.rows import FEW_ATOMS, Interval, Row, bill_interval, summarize, worth_of
 from autoprune.apps.replay.session import FULL, Overview, Trials
 from autoprune.apps.replay.tuning import FLOOR
-from autoprune.economics import count_noun
+from autoprune.errors import count_noun
 from autoprune.strategies.catalog import RUN_STRATEGY
 
 BANDS = (0.97, 0.95, 0.90, 0.0)  # the lowest share of evidence in each

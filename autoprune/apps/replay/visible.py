@@ -12,7 +12,7 @@ from itertools import pairwise
 from autoprune.apps.replay.atoms import STATED, Atom, Kind
 from autoprune.apps.replay.stated_values import LEAST_RUN, UNSPACED, all_readings, normalize, squeeze
 from autoprune.apps.sessions import try_parse
-from autoprune.facts.plain_text import LEAST_IDENTIFIER as LEAST_NAME
+from autoprune.facts.calls import LEAST_IDENTIFIER as LEAST_NAME
 
 LINE_NUMBER = re.compile(r"^[ \t]*\d+(?:→|\t|:|\s*\|)", re.MULTILINE)
 NAME = re.compile(rf"\w{{{LEAST_NAME},}}")

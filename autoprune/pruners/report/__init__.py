@@ -6,6 +6,6 @@ is not reached.
 """
 
 from autoprune.pruners.report._figures import LASTING, cleanup_statistics, reason
-from autoprune.pruners.report._report import Report, ledger_figures
+from autoprune.pruners.report._report import Report, constant, ledger_figures
 
-__all__ = ["LASTING", "Report", "cleanup_statistics", "ledger_figures", "reason"]
+__all__ = ["LASTING", "Report", "cleanup_statistics", "constant", "ledger_figures", "reason"]

@@ -11,7 +11,8 @@ from typing import Any
 from autoprune.conversation.edits import Reason, savings_by_message
 from autoprune.conversation.messages import without_marks
 from autoprune.conversation.transcript import Entry, Speaker, ToolResult, Transcript
-from autoprune.economics import Sent, Weighed, count_noun
+from autoprune.economics import Sent, Weighed
+from autoprune.errors import count_noun
 from autoprune.facts.calls import target
 from autoprune.planning.plan import Plan
 from autoprune.pruners._marks import reaches
@@ -82,9 +83,9 @@ class Report:
         """Return the fields with computed values instead of functions, which refer to the pruner and its memory."""
         return {
             **{each.name: getattr(self, each.name) for each in fields(self)},
-            "plan_of": partial(_return_plan, self.plan),
-            "advise": partial(_return_text, self.advice) if self.advise else None,
-            "warn": partial(_return_text, self._warning),
+            "plan_of": partial(constant, self.plan),
+            "advise": partial(constant, self.advice) if self.advise else None,
+            "warn": partial(constant, self._warning),
         }
 
     @cached_property
@@ -326,14 +327,9 @@ class Report:
         return page(self)
 
 
-def _return_plan(plan: Plan) -> Plan:
-    """Return the plan. This is a module-level function, so that a `partial` of it can be pickled."""
-    return plan
-
-
-def _return_text(words: str, asked_of: object) -> str:
-    """Return a text that was computed before; the second argument is ignored."""
-    return words
+def constant(value: Any, *asked: object) -> Any:
+    """Return a value in place of computing it. A `partial` of this function can be pickled, unlike a lambda."""
+    return value
 
 
 # Figures for a ledger

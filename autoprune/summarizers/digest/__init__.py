@@ -30,7 +30,7 @@ The number of lines in each heading makes the text parseable, whatever it contai
 from dataclasses import dataclass
 from typing import ClassVar
 
-from autoprune.facts.plain_text import sendable
+from autoprune.conversation.messages import sendable
 from autoprune.summarizers.brief import Answer, Brief, Failed, Written
 from autoprune.summarizers.digest._contents import REQUESTS, parse_contents
 from autoprune.summarizers.digest._fitting import fit_contents

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 
+from autoprune.conversation.messages import one_line
 from autoprune.facts import shell
 from autoprune.facts.actions import NOISE, TAGS, Action
-from autoprune.facts.plain_text import one_line
 from autoprune.summarizers.sections import quantity
 
 STATUS, COMMIT = "git status", "last commit"

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 import autoprune.summarizers.digest._contents as _contents
-from autoprune.facts.plain_text import one_line, sendable
+from autoprune.conversation.messages import one_line, sendable
 from autoprune.summarizers.digest._contents import ANSWER, SAID, SHORTENED, Contents, Exchange, request_line
 from autoprune.summarizers.sections import (
     LEAST_TOKENS,

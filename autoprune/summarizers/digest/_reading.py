@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 import autoprune.summarizers.digest._contents as _contents
+from autoprune.conversation.messages import one_line
 from autoprune.conversation.transcript import Speaker
 from autoprune.facts import shell
 from autoprune.facts.actions import NO_RESULT, STILL_RUNNING, Action, read_actions
 from autoprune.facts.calls import arguments, tool_words
-from autoprune.facts.plain_text import one_line
 from autoprune.facts.shell import hides_failures
 from autoprune.facts.utterances import Utterance, model_words
 from autoprune.summarizers.digest._commands import (

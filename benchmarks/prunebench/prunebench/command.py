@@ -25,8 +25,8 @@ from autoprune.apps.replay.atoms import AtomGroup as Atoms
 from autoprune.apps.replay.evidence import ProtectedKind
 from autoprune.apps.replay.rows import FEW_ATOMS, rounded
 from autoprune.apps.replay.verdict import NONE, Standing, round_tokens
-from autoprune.economics import Prices, count_noun
-from autoprune.errors import SettingsError
+from autoprune.economics import Prices
+from autoprune.errors import SettingsError, count_noun
 from autoprune.pruners.report.drawing import printable
 from rich.console import Group, RenderableType
 from rich.table import Table

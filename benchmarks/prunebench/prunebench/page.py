@@ -7,7 +7,7 @@ from autoprune.apps.frontend import Markup, concatenate, element
 from autoprune.apps.replay.page import fill
 from autoprune.apps.replay.page_strategies import Ranked, at_other_prices, bill_parts
 from autoprune.apps.replay.verdict import Standing
-from autoprune.economics import count_noun
+from autoprune.errors import count_noun
 
 from prunebench.figures import CorpusFigures
 
