@@ -292,7 +292,7 @@ def test_words_of_the_user_are_no_markup_and_an_unknown_price_is_said(tmp_path: 
     done = run("replay", "--jobs", "1", environ={"HOME": str(tmp_path), "COLUMNS": "80"})
     words = " ".join(done.stdout.decode().split())
     assert done.returncode == 0, done.stderr
-    assert "1 session with recorded usage, but without a known price of the model: give --model" in words
+    assert "1 session whose cost is not known: the notes below say why" in words
     assert "[red]shop" in words
     known = json.loads(run("replay", "--jobs", "1", "--json", environ={"HOME": str(tmp_path)}).stdout)
     assert [each["unlisted"] for each in known["spending"]] == [{"mine": 20}]

@@ -313,7 +313,7 @@ def _headline(sums: Sequence[ProjectSpending]) -> Text:
     sessions = count_noun(sum(each.sessions for each in sums), "session")
     dollars = sum(each.dollars for each in sums)
     if not dollars:
-        return Text(f"{sessions} with recorded usage, but without a known price of the model: give --model")
+        return Text(f"{sessions} whose cost is not known: the notes below say why")
     cost = f"${dollars:,.2f}"
     return Text.assemble(f"{sessions} cost ", (cost, "bold"), " at API list prices, by the recorded usage")
 
