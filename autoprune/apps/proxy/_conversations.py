@@ -69,6 +69,7 @@ from autoprune.tokens import calibration, counts_cached, is_plausible, prompt_to
 
 STEADY = 0.05  # a calibration stays until it is off by more than this: the limits of windows and clients are close
 MOST_BRANCHES = 64  # of a conversation: subagents that begin as copies of it work at the same time
+LASTING = 2  # requests of a fork that goes on: a side question has one
 MOST_UNANSWERED = 64  # prompts of a conversation whose answer may still come
 LEAST_MEASURED = 10_000  # tokens: in smaller prompts tool schemas weigh most, and providers count these differently
 STEPS = 50  # a calibration is rounded to a multiple of 1/50
@@ -222,7 +223,8 @@ class TrackedConversation:
     count. `is_edited` tells whether it cleared results. `answered` is the prompt of the last answer in the provider's
     tokens, and `before` that of the previous request's answer; 0 if it is not known. `kept_as` is the name under which
     its past is kept; "" if it is not. `past` is the branch of the last request, and `end` the digest of its last
-    messages. `prompts` are those whose answer may still come, by the number of the prune.
+    messages. `prompts` are those whose answer may still come, by the number of the prune. `is_shared` tells whether
+    other branches were at work before the pause: they would no longer find the beginning in the cache after a cut.
     """
 
     name: str
@@ -238,6 +240,7 @@ class TrackedConversation:
     kept_as: str = ""
     end: str = ""
     prompts: dict[int, Prompt] = field(default_factory=dict)
+    is_shared: bool = False
 
     def note_request(self, messages: int, at: float, *, counts_only: bool = False) -> float:
         """Record a request with this many messages, and return the seconds since the previous request.
@@ -248,6 +251,8 @@ class TrackedConversation:
         """
         idle = 0.0 if self.asked_at is None else max(0.0, at - self.asked_at)
         pause = idle if self.past.seen_at is None else min(idle, max(0.0, at - self.past.seen_at))
+        if self.is_shared:
+            pause = min(pause, self.cache.life)
         if counts_only:
             if messages > max(self.past.pauses, default=0):
                 self.past.pauses[messages] = pause
@@ -378,6 +383,7 @@ class Conversations:
                 branches[:], forked_at = [known.branch()], known.seen_at
         found.past = follow(branches, shared, keeps=not counts_only)
         found.end = end_digest(messages, len(messages))
+        found.is_shared = self._is_shared(found, digests[1], shared)
         if found.asked_at is None and is_answered:  # begun elsewhere
             if found.past.asked_at is not None and not found.past.is_continued_by(messages):
                 vars(found.past).update(vars(Past()))
@@ -390,6 +396,13 @@ class Conversations:
         if found.past.arm is None:
             found.past.arm = self._draw_arm(session, digests[0])
         return found
+
+    def _is_shared(self, found: TrackedConversation, head: str, shared: Callable[[Past], Shared]) -> bool:
+        """Whether forks with this head were at work within the cache's life before a conversation's last request."""
+        since = (found.past.seen_at or 0.0) - found.cache.life
+        alike = (each for branches in self._past for each in branches if each.head == head and each is not found.past)
+        known = ((each, shared(each)[0]) for each in alike if (each.seen_at or 0.0) >= since)
+        return any(same and sum(end > same for end in each.ends) >= LASTING for each, same in known)
 
     def get(self, name: str) -> TrackedConversation | None:
         """Look up a conversation by its name; None if it was forgotten."""
