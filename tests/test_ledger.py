@@ -237,6 +237,15 @@ def test_branches_in_turns_are_compared_with_their_own_prompts_and_save_by_their
     assert ledger.unpruned == pytest.approx(0.1 * read + 1.25 * written)
 
 
+def test_each_of_twenty_branches_in_turns_reads_its_own_prompt_from_the_cache():
+    ledger = Ledger(PRICES)
+    whole = messages(100, 600, 300)
+    branches = [[*whole, *messages(50, 50, name=f"{at} ")] for at in range(20)]
+    for known in (whole, *(each[:4] for each in branches), *branches):
+        ledger.add(prompt(known))
+    assert ledger.unpruned == pytest.approx(0.1 * 20 * (1_000 + 1_050) + 1.25 * (1_000 + 20 * 50 + 20 * 50))
+
+
 def test_a_changed_newest_message_directly_behind_dropped_ones_loses_only_itself():
     ledger = Ledger(PRICES)
     whole = messages(100, 600, 300, 50)

@@ -41,7 +41,7 @@ from autoprune.economics._prices import prices as prices_of
 from autoprune.errors import SettingsError, count_noun, is_number, require_keys
 from autoprune.tokens import PLAUSIBLE, is_plausible, prompt_tokens, spent_tokens
 
-MOST_BRANCHES = 8  # of a conversation, besides the last one
+MOST_BRANCHES = 32  # of a conversation, besides the last one: each request is compared with all of them
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,13 +132,37 @@ def test_a_fork_leaves_the_past_of_its_conversation_unchanged():
     assert (rewound.past.pauses, len(found["main"].pauses)) == ({5: 0, 7: 1, 8: 0}, 3)
 
 
+@pytest.mark.parametrize(
+    ("fork", "asked", "pause"),
+    [
+        ("session", (7, 9), 300.0),  # as long as the cache lives, so it is warm
+        ("another", (7, 9), 300.0),
+        ("session", (7,), 400.0),  # a side question
+    ],
+)
+def test_a_conversation_is_not_cold_if_a_fork_that_was_at_work_shares_its_beginning(
+    fork: str, asked: tuple[int, ...], pause: float
+):
+    known, whole = Conversations(8), messages(9)
+    forked = [*whole[:5], *messages(6, tag=" forked")[5:]]
+    steps = [("session", whole[:5], 0.0), ("session", whole[:7], 5.0)]
+    steps += [(fork, forked[:end], 5.0) for end in asked]
+    steps += [("session", whole[:9], 5.0), ("session", whole[:11], 400.0)]
+    steps += [("session", whole[:13], 299.0), ("session", whole[:15], 299.0), ("session", whole[:17], 400.0)]
+    now = 0.0
+    for session, sent, wait in steps:
+        now += wait
+        one = known.match(session, sent, now)
+        one.note_request(len(sent), now)
+    assert (one.past.pauses[11], one.past.pauses[17]) == (pause, 400.0)
+
+
 def test_a_clock_that_is_set_back_does_not_hide_the_pauses_of_a_conversation_with_a_fork():
     known, whole = Conversations(8), messages(6)
     fork = [*whole[:5], *messages(6, tag=" forked")[5:]]
-    for sent, at in ((whole[:5], 9_000.0), (fork[:7], 9_005.0), (whole[:7], 5_410.0), (whole[:9], 6_010.0)):
-        one = known.match("session", sent, at)
-        one.note_request(len(sent), at)
-    assert one.past.pauses[9] == 600.0
+    for sent, at in ((whole[:7], 9_000.0), (whole[:9], 9_005.0), (fork[:7], 9_010.0), (whole[:11], 5_410.0)):
+        known.match("session", sent, at).note_request(len(sent), at)
+    assert known.match("session", whole, 6_010.0).note_request(13, 6_010.0) == 600.0
 
 
 def test_each_of_many_forks_that_work_at_the_same_time_keeps_its_past():

@@ -9,6 +9,7 @@ from autoprune.apps.proxy._pages import PAID, count_from_one, explain, metrics, 
 from autoprune.apps.proxy._pruning import Account, DisplayedResult, Job, Outcome
 from autoprune.apps.proxy._traffic import (
     LONGEST_LABEL,
+    LONGEST_NOTE,
     MOST_LABELS,
     MOST_POINTS,
     MOST_SESSIONS,
@@ -201,6 +202,15 @@ def test_an_unanswered_request_is_not_in_the_ledger():
     session.take_back(3)
     went_through(sessions, "one")
     assert (session.ledger.requests, len(session.ledger.reported), session.usage) == (3, 1, None)
+
+
+def test_notes_that_differ_only_in_a_long_list_are_one_note():
+    """A note on an archive that cannot be written lists the ids of all payloads, at each request."""
+    session = ClientSessions().find(OUTCOME, Job("/v1/chat/completions", {}, b"", "", 0.0), "mini/1")
+    for ids in range(100, 110):
+        session.enter_request(account(), replace(OUTCOME, note=f"the archive failed: {'297975906370585, ' * ids}"), 0.0)
+    ((note, count),) = session.notes.items()
+    assert (len(note), count, {len(each.note) for each in session.points}) == (LONGEST_NOTE, 10, {LONGEST_NOTE})
 
 
 def test_the_length_of_labels_is_limited():

@@ -226,7 +226,8 @@ class TrackedConversation:
     count. `is_edited` tells whether it cleared results. `answered` is the prompt of the last answer in the provider's
     tokens, and `before` that of the previous request's answer; 0 if it is not known. `past` is the branch of the last
     request, and `end` the digest of its last messages. `prompts` are those whose answer may still come, by the number
-    of the prune.
+    of the prune. `is_shared` tells whether other branches were at work before the pause: they would no longer find the
+    beginning in the cache after a cut.
     """
 
     name: str
@@ -241,18 +242,21 @@ class TrackedConversation:
     before: int = 0
     end: str = ""
     prompts: dict[int, Prompt] = field(default_factory=dict)
+    is_shared: bool = False
 
     def note_request(self, messages: int, at: float, *, counts_only: bool = False) -> float:
         """Record a request with this many messages, and return the seconds since the previous request.
 
         Those are the seconds since a request to any model, since a cut changes what the caches of all models hold, and
-        since one with the same beginning, if a branch goes back behind a cut. A
-        repeated request keeps its pause unless the cache went cold since, so that the same results are cleared again.
+        since one with the same beginning, if a branch goes back behind a cut. A repeated request keeps its pause unless
+        the cache went cold since, so that the same results are cleared again.
         A request that only counts tokens sets the pause of the request that follows, and does not touch the cache.
         """
         asked_at = at if self.asked_at is None else self.asked_at
         seen_at = asked_at if self.asked_at is None or self.past.seen_at is None else self.past.seen_at
         pause = max(0.0, at - seen_at)
+        if self.is_shared:
+            pause = min(pause, self.cache.life)
         if counts_only:
             if messages > max(self.past.pauses, default=0):
                 self.past.pauses[messages] = pause
@@ -325,6 +329,12 @@ def shared_with(messages: Sequence[object]) -> Callable[[Past], Shared]:
     return shared
 
 
+def last_sent(branches: Iterable[Past], messages: Sequence[object], shared: Callable[[Past], Shared]) -> float | None:
+    """When any of these branches last sent what it shares with a request as this would send it; None if none has."""
+    times = (each.sent_at(len(messages), shared(each)[0]) for each in branches)
+    return max((time for time in times if time is not None), default=None)
+
+
 class Conversations:
     """Remembers the most recently used conversations, with each model apart.
 
@@ -355,7 +365,15 @@ class Conversations:
         """
         begin = prefix_digests(messages)
         found = self._known.match(f"{session}/{model}", begin)
-        found.past, begun_at = self._find_past(session, begin, messages, at, keeps=not counts_only)
+        shared = shared_with(messages)
+        branches = self._find_branches(session, begin, messages, at, shared)
+        found.past, begun_at = self._follow(session, branches, messages, at, shared)
+        found.past.session, found.past.begin = session, begin
+        if not counts_only or found.past in branches:
+            self._remember(found.past)
+        since = (found.past.seen_at or 0.0) - found.cache.life
+        others = (each for each in branches if each is not found.past)
+        found.is_shared = any(each.is_at_work(since, len(messages), shared(each)[0]) for each in others)
         found.end = end_digest(messages, len(messages))
         if found.asked_at is None and found.past.is_answered:
             found.asked_at = self._kept.last_written(session) if begun_at is None else begun_at
@@ -364,19 +382,18 @@ class Conversations:
             found.past.arm = self._draw_arm(session, begin[0])
         return found
 
-    def _find_past(
-        self, session: str, begin: tuple[str, str], messages: Sequence[object], at: float, *, keeps: bool
-    ) -> tuple[Past, float | None]:
-        """Return the branch that a request continues, or a new one that begins as the branch that shares most with it.
+    def _find_branches(
+        self,
+        session: str,
+        begin: tuple[str, str],
+        messages: Sequence[object],
+        at: float,
+        shared: Callable[[Past], Shared],
+    ) -> list[Past]:
+        """Return the branches that begin as the messages do, of this session and of others.
 
-        A new branch is remembered only if `keeps`. If the other one is another session's or was kept in a file, return
-        also when the last request came.
+        Those of other proxies are loaded if none of this one is continued, and after a pause.
         """
-        shared = shared_with(messages)
-
-        def last_sent(branches: Iterable[Past]) -> float | None:
-            times = (each.sent_at(len(messages), shared(each)[0]) for each in branches)
-            return max((time for time in times if time is not None), default=None)
 
         def begins_alike(past: Past) -> bool:
             if past.session == session:
@@ -385,23 +402,34 @@ class Conversations:
             return has_same and any(map(is_from_model, messages[: shared(past)[0]]))
 
         known = [each for each in self._pasts if begins_alike(each)]
-        own = [each for each in known if each.session == session]
-        is_quiet = at - (last_sent(known) or at) > QUIET
-        if begin[0] != begin[1] and (is_quiet or not any(shared(each)[1] for each in own)):
+        is_continued = any(each.session == session and shared(each)[1] for each in known)
+        if begin[0] != begin[1] and (not is_continued or at - (last_sent(known, messages, shared) or at) > QUIET):
             loaded = self._kept.load(begin, {each.id for each in self._pasts})
             known += [each for each in loaded if begins_alike(each)]
         for each in known:
             if each.seen_at is not None:
                 each.seen_at = min(each.seen_at, at)  # the clock may have been set back
-        past, begun_at, last = Past(), None, last_sent(known)
-        if found := [each for each in known if each in own or each.is_continued_by(messages)]:
+        return known
+
+    def _follow(
+        self,
+        session: str,
+        branches: Sequence[Past],
+        messages: Sequence[object],
+        at: float,
+        shared: Callable[[Past], Shared],
+    ) -> tuple[Past, float | None]:
+        """Return the branch that a request continues, or a new one that begins as the branch that shares most with it.
+
+        If the other one is another session's or was kept in a file, return also when the last request came.
+        """
+        past, begun_at, last = Past(), None, last_sent(branches, messages, shared)
+        own = [each for each in branches if each.session == session and each in self._pasts]
+        if found := [each for each in branches if each in own or each.is_continued_by(messages)]:
             best = max(found, key=lambda each: (*shared(each), each in own, each.seen_at or at))
             past = best if best.session == session and shared(best)[1] else best.branch()
             begun_at = None if best in own else last
-            keeps = keeps or past is best
-        past.session, past.begin, past.seen_at = session, begin, last
-        if keeps:
-            self._remember(past)
+        past.seen_at = last
         return past, begun_at
 
     def _remember(self, past: Past) -> None:

@@ -40,6 +40,7 @@ from autoprune.pruners.history import History, check_history, is_from_model
 DAYS, MOST_BYTES = 30, 20_000_000  # a file takes some kilobytes
 MOST_ENDS = 32  # the newest ones: a request that changes what was sent before is compared with each
 MOST_FOLDERS = 64  # that were used last
+LASTING = 2  # requests of a fork that goes on: a side question has one
 LEAST_NAME = 8  # characters of a session's name by which its file is found
 
 
@@ -101,6 +102,11 @@ class Past:
         if cut is None or self.seen_at is None:
             return self.seen_at
         return self.seen_at - sum(pause for at, pause in self.pauses.items() if at >= cut)
+
+    def is_at_work(self, since: float, messages: int, shared: int) -> bool:
+        """Whether it goes on beside a request that shares its first messages with it, and was in use since a time."""
+        is_kept = self.seen_at is not None and self.sent_at(messages, shared) == self.seen_at >= since
+        return is_kept and shared > 0 and sum(end > shared for end in self.ends) >= LASTING
 
     def note_answer(self, usage: object, messages: int) -> None:
         """Record the usage in the answer to the request with this many messages."""

@@ -169,14 +169,14 @@ class ClientSession:
             after=account.after,
             cleared=len(account.cleared),
             seconds=outcome.seconds,
-            note=outcome.note,
+            note=outcome.note[:LONGEST_NOTE],
             is_cold=account.is_cold,
         )
         self._add_to_sums(point, is_new_cold)
         self.cleared += (replace(each, request=self.requests, is_cold=account.is_cold) for each in account.cleared)
         self.decisions = account.decisions
-        if outcome.note:
-            self.count_note(outcome.note)
+        if point.note:
+            self.count_note(point.note)
         self.points.append(point)
         del self.points[:-MOST_POINTS], self.cleared[:-MOST_CLEARED]
         return point
