@@ -159,6 +159,8 @@ class Folds:
 
     def __getattr__(self, name: str) -> Any:
         """Get everything else of the view from the walk."""
+        if name.startswith("__"):  # a strategy may copy its view
+            raise AttributeError(name)
         return getattr(self.prompt, name)
 
     def complete(self, plan: Plan, fixed_tokens: int) -> Plan:
