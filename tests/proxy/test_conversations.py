@@ -215,6 +215,42 @@ def test_forks_in_turns_keep_their_pasts_behind_several_proxies(tmp_path: Path):
     ]
 
 
+def resumed(folder: Path, written: dict[str, float] | None = None) -> Conversations:
+    """A proxy that is started later, after one that got the first requests of a session up to second 10."""
+    first = Conversations(8, PastFiles(str(folder)))
+    for end in (3, 5):
+        known = first.match("session-1", messages(8)[:end], 2.0 * end, "a")
+        known.note_request(end, 2.0 * end)
+        first.keep(known.past, 1.2)
+    return Conversations(8, PastFiles(str(folder), written))
+
+
+def test_each_model_of_a_resumed_session_has_its_pause_and_its_calibration(tmp_path: Path):
+    later = resumed(tmp_path)
+    for model, at, end, pause in (("b", 900.0, 7, 890.0), ("a", 950.0, 9, 50.0)):
+        known = later.match("session-1", messages(8)[:end], at, model)
+        assert (known.note_request(end, at), known.calibration) == (pause, 1.2)
+
+
+def test_a_session_that_somebody_else_continued_is_as_old_as_the_clients_own_file(tmp_path: Path):
+    later = resumed(tmp_path, {"log-session-1": 870.0})
+    assert later.match("session-1", messages(8)[:11], 900.0, "a").note_request(11, 900.0) == 30.0
+
+
+def test_a_fork_that_was_cut_does_not_keep_the_beginning_in_the_cache():
+    """Whether it was cut at a request of its own, or at one that looks like one of the conversation."""
+    for cut in (5, 7):
+        known, whole = Conversations(8), messages(8)
+        fork = [*whole[:5], *messages(8, tag=" forked")[5:]]
+        for session, sent, at in (("one", whole[:5], 0.0), ("two", fork[:cut], 5.0), ("one", whole[:9], 10.0)):
+            one = known.match(session, sent, at)
+            one.note_request(len(sent), at)
+        two = known.match("two", fork[: cut + 2], 7_000.0)
+        two.note_request(cut + 2, 7_000.0)
+        two.past.cuts = {cut: 1}
+        assert known.match("one", whole[:11], 7_010.0).note_request(11, 7_010.0) > 6_000.0
+
+
 def test_counting_the_prompt_of_a_resumed_session_sets_the_pause_of_its_next_request(tmp_path: Path):
     first, later = (Conversations(8, PastFiles(str(tmp_path))) for _ in range(2))
     known = first.match("session", messages(3)[:5], 1.0)

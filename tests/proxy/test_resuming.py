@@ -149,6 +149,7 @@ def test_what_is_kept_is_private_and_holds_no_text(tmp_path: Path):
     assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
     assert {each.stat().st_mode & 0o777 for each in (within, folder, folder.parent)} == {0o700}
     kept = "".join(file.read_text(encoding="utf-8") for file in files)
+    assert SESSION not in kept
     words = {word for message in recorded() for word in str(message["content"]).split() if len(word) > 12}
     assert [word for word in words if word in kept] == []
 

@@ -55,7 +55,7 @@ OpenAI ("Prompt caching": `prompt_cache_options`, `prompt_cache_retention`, `cac
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, lru_cache, partial
@@ -64,6 +64,7 @@ from itertools import count
 from typing import TypeAlias
 
 from autoprune.apps.proxy._resuming import Past, PastFiles
+from autoprune.conversation.placeholders import content_id
 from autoprune.economics import CACHE_LIFE, WARM
 from autoprune.errors import SettingsError, is_number
 from autoprune.pruners.history import Recent, end_digest, is_from_model, prefix_digests
@@ -329,12 +330,6 @@ def shared_with(messages: Sequence[object]) -> Callable[[Past], Shared]:
     return shared
 
 
-def last_sent(branches: Iterable[Past], messages: Sequence[object], shared: Callable[[Past], Shared]) -> float | None:
-    """When any of these branches last sent what it shares with a request as this would send it; None if none has."""
-    times = (each.sent_at(len(messages), shared(each)[0]) for each in branches)
-    return max((time for time in times if time is not None), default=None)
-
-
 class Conversations:
     """Remembers the most recently used conversations, with each model apart.
 
@@ -366,14 +361,11 @@ class Conversations:
         begin = prefix_digests(messages)
         found = self._known.match(f"{session}/{model}", begin)
         shared = shared_with(messages)
-        branches = self._find_branches(session, begin, messages, at, shared)
-        found.past, begun_at = self._follow(session, branches, messages, at, shared)
-        found.past.session, found.past.begin = session, begin
+        branches = self._find_branches(content_id(session), begin, messages, at, shared)
+        begun_at = self._follow(found, content_id(session), branches, messages, shared)
+        found.past.begin = begin
         if not counts_only or found.past in branches:
             self._remember(found.past)
-        since = (found.past.seen_at or 0.0) - found.cache.life
-        others = (each for each in branches if each is not found.past)
-        found.is_shared = any(each.is_at_work(since, len(messages), shared(each)[0]) for each in others)
         found.end = end_digest(messages, len(messages))
         if found.asked_at is None and found.past.is_answered:
             found.asked_at = self._kept.last_written(session) if begun_at is None else begun_at
@@ -392,7 +384,7 @@ class Conversations:
     ) -> list[Past]:
         """Return the branches that begin as the messages do, of this session and of others.
 
-        Those of other proxies are loaded if none of this one is continued, and after a pause.
+        Those of other proxies are loaded if this one has none of the session, and after a pause.
         """
 
         def begins_alike(past: Past) -> bool:
@@ -402,9 +394,11 @@ class Conversations:
             return has_same and any(map(is_from_model, messages[: shared(past)[0]]))
 
         known = [each for each in self._pasts if begins_alike(each)]
-        is_continued = any(each.session == session and shared(each)[1] for each in known)
-        if begin[0] != begin[1] and (not is_continued or at - (last_sent(known, messages, shared) or at) > QUIET):
+        seen = [each.seen_at for each in known if each.session == session and each.seen_at is not None]
+        if begin[0] != begin[1] and (not seen or at - max(seen) > QUIET):
             loaded = self._kept.load(begin, {each.id for each in self._pasts})
+            for each in [each for each in loaded if each.session == session][:-MOST_BRANCHES]:
+                self._kept.remove(each)
             known += [each for each in loaded if begins_alike(each)]
         for each in known:
             if each.seen_at is not None:
@@ -413,24 +407,45 @@ class Conversations:
 
     def _follow(
         self,
+        found: TrackedConversation,
         session: str,
         branches: Sequence[Past],
         messages: Sequence[object],
-        at: float,
         shared: Callable[[Past], Shared],
-    ) -> tuple[Past, float | None]:
-        """Return the branch that a request continues, or a new one that begins as the branch that shares most with it.
+    ) -> float | None:
+        """Set the branch that a request continues, or a new one that begins as the branch that shares most with it.
 
-        If the other one is another session's or was kept in a file, return also when the last request came.
+        If that was begun elsewhere, return when the last request came.
         """
-        past, begun_at, last = Past(), None, last_sent(branches, messages, shared)
         own = [each for each in branches if each.session == session and each in self._pasts]
-        if found := [each for each in branches if each in own or each.is_continued_by(messages)]:
-            best = max(found, key=lambda each: (*shared(each), each in own, each.seen_at or at))
-            past = best if best.session == session and shared(best)[1] else best.branch()
-            begun_at = None if best in own else last
-        past.seen_at = last
-        return past, begun_at
+        usable = [each for each in branches if each in own or each.is_continued_by(messages)]
+        if not usable:
+            found.past, found.is_shared = Past(session=session), False
+            return None
+        best = max(usable, key=lambda each: (*shared(each), each in own, each.seen_at or 0.0))
+
+        def edited_at(past: Past) -> int | None:
+            """Find the first request of a branch that no longer began with what this one shares with it."""
+            same = shared(past)[0]
+            cuts = (at for at, first in past.cuts.items() if first < same)
+            if past is best:  # the request goes back behind a cut
+                return min((at for at in cuts if at > len(messages)), default=None)
+            return min((at for at in cuts if at > same or best.cuts.get(at) != past.cuts[at]), default=None)
+
+        def is_at_work(past: Past) -> bool:
+            """Whether a fork goes on beside this branch: then it has more than the request of a side question."""
+            since, same = (last or 0.0) - found.cache.life, shared(past)[0]
+            beyond = sum(end > same for end in past.ends)
+            return beyond > 1 and same > 0 and edited_at(past) is None and (past.seen_at or 0.0) >= since
+
+        times = (each.last_before(edited_at(each)) for each in branches)
+        last = max((time for time in times if time is not None), default=None)
+        found.past = best if best.session == session and shared(best)[1] else best.branch()
+        found.is_shared = any(is_at_work(each) for each in branches if each is not found.past)
+        is_begun_here = best in own and not best.is_resumed
+        found.past.is_resumed = not is_begun_here
+        found.past.session, found.past.seen_at = session, last
+        return None if is_begun_here else last
 
     def _remember(self, past: Past) -> None:
         """Remember a branch as the most recently used one, and forget the oldest one of too many."""

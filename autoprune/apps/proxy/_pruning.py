@@ -371,8 +371,8 @@ class Work:
         cleared = tuple(self._newly_cleared(prune.result, prune.past))
         listed = prices(None, prune.model, prune.life)
         messages = len(report.plan.transcript.messages)
-        prune.past.cuts = cuts_of(prune.result)
         if not prune.is_compaction:  # later prompts do not continue it, and are not like it
+            prune.past.cuts = cuts_of(prune.result)
             prompt = Prompt(prune.past, messages, sent.tokens, prune.requested, sent.beside)
             known.note_prompt(number, prompt, is_edited=bool(cleared))
         self._conversations.keep(prune.past, known.calibration)

@@ -40,7 +40,6 @@ from autoprune.pruners.history import History, check_history, is_from_model
 DAYS, MOST_BYTES = 30, 20_000_000  # a file takes some kilobytes
 MOST_ENDS = 32  # the newest ones: a request that changes what was sent before is compared with each
 MOST_FOLDERS = 64  # that were used last
-LASTING = 2  # requests of a fork that goes on: a side question has one
 LEAST_NAME = 8  # characters of a session's name by which its file is found
 
 
@@ -49,12 +48,13 @@ class Past:
     """The facts besides its messages that decide which results of a branch of a conversation are cleared.
 
     `pauses` are the seconds before its requests, by their number of messages, and `invoices` what was charged for the
-    one before. `history` are the settings of its requests, and `cleared` the ids of payloads cleared so far. `arm` is
-    that of the holdout; None before it is drawn. `seen_at` is when the last request of the conversation came, for any
-    model. `cuts` are the first messages that requests edited, by the number of messages of these requests.
-    `calibration` is that of the last request. `begin` are the `prefix_digests` of the messages, and `ends` the
-    digests of the last messages of each request, by its number of messages. `session` is the name that the client gives
-    in its headers, and `id` names the branch's file.
+    one before. `history` are the settings of its requests, and `cleared` the ids of payloads cleared so far. `cuts` are
+    the first messages that requests edited, by the number of messages of these requests. `arm` is that of the holdout;
+    None before it is drawn. `seen_at` is when the last request of the conversation came, for any model, and
+    `calibration` is that of this request. `is_resumed` tells whether an earlier proxy or another session sent requests
+    of it. `begin` are the `prefix_digests` of the messages, and `ends` the digests of the last messages of each
+    request, by its number of messages. `session` is a digest of the name that the client gives in its headers, and `id`
+    names the branch's file.
     """
 
     pauses: dict[int, float] = field(default_factory=dict)
@@ -64,6 +64,7 @@ class Past:
     cuts: dict[int, int] = field(default_factory=dict)
     arm: str | None = None
     seen_at: float | None = None
+    is_resumed: bool = False
     calibration: float = 1.0
     begin: tuple[str, str] = ("", "")
     session: str = ""
@@ -74,7 +75,9 @@ class Past:
 
     def branch(self) -> "Past":
         """Return a copy for a conversation that continues differently from here."""
-        return replace(self, pauses={**self.pauses}, ends={**self.ends}, id=Past().id)
+        new = replace(self, pauses={**self.pauses}, ends={**self.ends}, cleared={*self.cleared})
+        new.id = Past().id
+        return new
 
     @property
     def is_answered(self) -> bool:
@@ -93,20 +96,11 @@ class Past:
             self.invoices.setdefault(messages, self._answered[1])
         self._asked = messages
 
-    def sent_at(self, messages: int, shared: int) -> float | None:
-        """When its first `shared` messages were last sent as a request with so many messages would send them.
-
-        Later requests may have edited them. None if nobody knows.
-        """
-        cut = min((at for at, first in self.cuts.items() if at > messages and first < shared), default=None)
-        if cut is None or self.seen_at is None:
+    def last_before(self, request: int | None) -> float | None:
+        """When the last request before the one with this many messages came; the last of all if it is None."""
+        if request is None or self.seen_at is None:
             return self.seen_at
-        return self.seen_at - sum(pause for at, pause in self.pauses.items() if at >= cut)
-
-    def is_at_work(self, since: float, messages: int, shared: int) -> bool:
-        """Whether it goes on beside a request that shares its first messages with it, and was in use since a time."""
-        is_kept = self.seen_at is not None and self.sent_at(messages, shared) == self.seen_at >= since
-        return is_kept and shared > 0 and sum(end > shared for end in self.ends) >= LASTING
+        return self.seen_at - sum(pause for at, pause in self.pauses.items() if at >= request)
 
     def note_answer(self, usage: object, messages: int) -> None:
         """Record the usage in the answer to the request with this many messages."""
@@ -146,6 +140,7 @@ class Past:
         start, head = map(str, record["begin"])
         return cls(
             id=id,
+            is_resumed=True,
             session=str(record["session"]),
             begin=(start, head),
             ends={int(at): str(each) for at, each in record["ends"].items()},
@@ -178,7 +173,9 @@ class PastFiles:
         found = []
         if (files := self._files_of(begin)) is not None:
             for id in files:
-                with suppress(ArchiveError, KeyError, ValueError, TypeError, AttributeError, RecursionError):
+                with suppress(
+                    ArchiveError, LookupError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError
+                ):
                     found += [Past.from_dict(id, json.loads(files[id]))] if id not in known else []
         return sorted(found, key=lambda past: past.seen_at or 0.0)
 

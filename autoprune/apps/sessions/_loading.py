@@ -415,7 +415,7 @@ def describe_unsupported(values: Sequence[object]) -> str:
             return "a log of Kimi CLI"
         if "parentUuid" in each and "parts" in message:
             return "a log of Qwen Code"
-        if text(each.get(text(each.get("type")))) and each["type"] in ("say", "ask"):
+        if each.get("type") in ("say", "ask") and text(each.get(text(each.get("type")))):
             return "what Cline or Roo Code displayed (what they sent is in api_conversation_history.json)"
         for block in objects(each.get("content")):
             if "toolUseID" in block:
