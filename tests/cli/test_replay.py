@@ -446,7 +446,7 @@ def test_without_pyarrow_a_replay_fails_before_it_begins(monkeypatch: pytest.Mon
             "fixtures/sessions",
             [
                 "",
-                "Leave it as it is, since no strategy here is shown to be cheaper and keeps what is needed.",
+                "Leave it as it is: no strategy that can be chosen is shown to be cheaper and to keep enough.",
                 "",
                 "Look for a cheaper setting:",
             ],

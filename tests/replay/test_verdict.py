@@ -125,16 +125,25 @@ def test_a_figure_and_its_bounds_are_rounded_alike():
         (
             {"low_water": (0.7, 1.02, 97)},
             10,
-            "Do not prune: nothing is cheaper and keeps what is needed. low_water comes closest: its bill, re-reads of "
-            "cleared results included, is 1.020 of the bill without pruning, and it keeps in view 97.0% of the code "
-            "and 97.0% of the edits that the agent used later.",
+            "Do not prune: no strategy that can be chosen is cheaper and keeps what is needed. low_water comes "
+            "closest: its bill, re-reads of cleared results included, is 1.020 of the bill without pruning, and it "
+            "keeps in view 97.0% of the code and 97.0% of the edits that the agent used later.",
+        ),
+        (
+            {"low_water": (0.7, 1.02, 97), "polling": (0.9, 0.9, 99)},
+            10,
+            "Do not prune: no strategy that can be chosen is cheaper and keeps what is needed. low_water comes "
+            "closest: its bill, re-reads of cleared results included, is 1.020 of the bill without pruning, and it "
+            "keeps in view 97.0% of the code and 97.0% of the edits that the agent used later. polling (a baseline) "
+            "has a bill of 0.900 and keeps 99.0% of the code and 99.0% of the edits that the agent used later.",
         ),
         (
             {"low_water": (0.7, 0.75, 94), "tool_output_cleanup": (0.8, 0.8, 90)},
             10,
-            "Do not prune: nothing is cheaper and keeps what is needed. low_water comes closest: its bill, re-reads of "
-            "cleared results included, is 0.750 of the bill without pruning, but it keeps in view only 94.0% of the "
-            "code and 94.0% of the edits that the agent used later; 95% of each is required.",
+            "Do not prune: no strategy that can be chosen is cheaper and keeps what is needed. low_water comes "
+            "closest: its bill, re-reads of cleared results included, is 0.750 of the bill without pruning, but it "
+            "keeps in view only 94.0% of the code and 94.0% of the edits that the agent used later; 95% of each is "
+            "required.",
         ),
         (
             {"clairvoyant": (0.5, 0.5, 100)},
@@ -154,7 +163,8 @@ def test_a_bill_that_may_be_lower_by_chance_is_not_called_dearer():
     noisy = replace(first, row=replace(first.row, with_rereads=Interval(0.9, 0.82, 1.0)))
     said = advice([noisy, *others])
     assert said.startswith(
-        "No strategy is shown to be cheaper here: the interval of its bill reaches 1, so it may be chance. low_water "
+        "No strategy that can be chosen is shown to be cheaper: the interval of its bill reaches 1, so it may be "
+        "chance. low_water "
     )
     assert "is 0.900 (0.820–1.000) of the bill" in said
 

@@ -287,7 +287,7 @@ def _next_steps(
     """
     best = recommended(rows)
     if best is None:
-        leave = "Leave it as it is, since no strategy here is shown to be cheaper and keeps what is needed", ""
+        leave = "Leave it as it is: no strategy that can be chosen is shown to be cheaper and to keep enough", ""
         if prevented:
             run = replaying.run_line(RUN_STRATEGY, args.safe_zone, whole.agents)
             leave = f"Prune, if you want to avoid compactions ({prevented:,} would not have happened)", run

@@ -148,9 +148,11 @@ def advice(placed: Sequence[Standing]) -> str:
     if usual is None:
         closest = min(mine, key=lambda each: (each.shortfall, each.rereads.value))
         if closest.keeps_enough and closest.rereads.value < 1.0:
-            start = "No strategy is shown to be cheaper here: the interval of its bill reaches 1, so it may be chance"
-            return f"{start}. {_shortcoming_text(closest)}{few}"
-        return f"Do not prune: nothing is cheaper and keeps what is needed. {_shortcoming_text(closest)}{few}"
+            start = "No strategy that can be chosen is shown to be cheaper"
+            start += ": the interval of its bill reaches 1, so it may be chance"
+        else:
+            start = "Do not prune: no strategy that can be chosen is cheaper and keeps what is needed"
+        return f"{start}. {_shortcoming_text(closest)}{_better_text(closest, placed)}{few}"
     what = strategy_label(usual.row) + (f", as `{usual.run}` does" if usual.run else "")
     more = f"{_reach_text(usual)}{_better_text(usual, placed)}{few}"
     return f"Use {what}: {_bill_sentence(usual)}, and it keeps in view {_evidence_text(usual)}.{more}"
@@ -160,7 +162,7 @@ def _better_text(usual: Standing, placed: Sequence[Standing]) -> str:
     """Describe the cheapest other row that keeps enough evidence, including baselines; "" if none is cheaper."""
     others = [each for each in placed if each.keeps_enough and not each.is_clairvoyant]
     best = min(others, key=lambda each: each.rereads.value, default=usual)
-    if best.rereads.value >= usual.rereads.value - LITTLE:
+    if best.rereads.value >= min(1.0, usual.rereads.value - LITTLE):
         return ""
     baseline = " (a baseline)" if best.is_reference else ""
     bill = best.rereads.text(".3f")
