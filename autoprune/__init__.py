@@ -15,7 +15,7 @@ from autoprune.errors import (
 from autoprune.planning.clamping import Clamp
 from autoprune.planning.protections import Protections
 from autoprune.planning.tool_inputs import ToolInputs
-from autoprune.pruners.agentic import AgenticConversationPruner, prune
+from autoprune.pruners.pruner import AgenticConversationPruner, prune
 from autoprune.pruners.report import Report
 from autoprune.pruners.result import PruneEvent, Result
 from autoprune.settings import PruneArgs, effective_settings

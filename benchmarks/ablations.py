@@ -62,7 +62,7 @@ class Unnamed(cache_aware.Worth):
         return super().worth_of(result, request)
 
 
-class Idle(cache_aware.AtWork):
+class Idle(cache_aware.InUse):
     """Treats no result as in use."""
 
     def in_use(self, request: int) -> Mapping[object, str]:
@@ -142,7 +142,7 @@ VARIANTS = (
     Variant("lifetime of 5 minutes assumed", f"cache_aware(cache_life=300){FREE}"),
     Variant("no names counted", decisions={"Worth": Unnamed}),
     Variant("touched files count like others", worth={"TOUCHED_FACTOR": 0.0}),
-    Variant("files at work on not kept", decisions={"AtWork": Idle}),
+    Variant("results in use not kept", decisions={"InUse": Idle}),
     Variant("no waiting until used", f"cache_aware(stay=0){FREE}"),
     Variant("no smallest prompt", f"cache_aware(start_at=0){FREE}"),
     Variant("no names in placeholders", texts={"LEAST_NAMES": 0, "MOST_NAMES": 0}),

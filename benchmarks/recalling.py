@@ -22,8 +22,8 @@ from autoprune.apps.replay.policies import Policy
 from autoprune.apps.replay.rows import MAIN, interval
 from autoprune.apps.replay.session import ReplayArgs, episodes
 from autoprune.apps.sessions.places import expand_names
+from autoprune.conversation.edits import content_id
 from autoprune.conversation.limited_archive import LimitedDirectory, search
-from autoprune.conversation.placeholders import content_id
 from autoprune.errors import ArchiveError, AutopruneError
 from autoprune.facts.calls import target
 from autoprune.strategies.catalog import RUN_STRATEGY

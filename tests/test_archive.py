@@ -12,8 +12,8 @@ import pytest
 from tables import each_row
 
 from autoprune import ArchiveError, SettingsError
-from autoprune.conversation.archive import Directory, handle, recall, tool_definition
-from autoprune.conversation.placeholders import append_mark, content_id, mark, pointer, split_mark
+from autoprune.conversation.archive import Directory, handle, pointer, recall, tool_definition
+from autoprune.conversation.edits import append_mark, content_id, mark, split_mark
 
 TEXT = "one\ntwo\r\n見 \ud800\x00\n"
 ID = content_id(TEXT)

@@ -2,8 +2,7 @@
 
     transcript     results, calls, requests and tokens
     messages       read and copy any message, a dict or an SDK's object
-    edits          replacements, folds and their reasons; apply them to a copy
-    placeholders   the text that replaces a cleared result, and the mark that recalls it
+    edits          replacements, folds and their reasons; placeholders, and the marks that recall what they replace
     archive        store cleared payloads and recall them
     summary        the running summary: its mark, and its place among the messages
 

@@ -1,7 +1,7 @@
 """Store cleared payloads, and recall them: for a program, a person, or the model through a tool.
 
 An archive is any mutable mapping from id to text: a dict, a database behind a mapping, or a `Directory`. An archive
-makes no decisions: `conversation.placeholders` computes each id from the payload, even if storing the payload failed.
+makes no decisions: `conversation.edits` computes each id from the payload, even if storing the payload failed.
 """
 
 import json
@@ -14,15 +14,13 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, TypeAlias
 
-from autoprune.conversation.edits import Replace
-from autoprune.conversation.placeholders import (
+from autoprune.conversation.edits import (
     DIGITS,
     ID,
     TOOL,
+    Replace,
     content_id,
     has_id,
-    pointer,
-    pointer_target,
     recall_id,
     split_mark,
     text_to_archive,
@@ -35,6 +33,7 @@ ArchiveLike: TypeAlias = Archive | str | os.PathLike[str]  # a path is that of a
 SUFFIX = ".txt"
 LEFTOVER = re.compile(r"\.(?:autoprune-)?[0-9a-f]{16}\.tmp")
 DAY = 86_400  # seconds: no writer takes so long
+POINTER = "autoprune: {} is a part of, or a placeholder for, {}"
 DESCRIPTION = (
     "Return the full content of a tool result or argument that was cleared or cut to save space. The text that "
     "replaced it ends with [autoprune recall …]. If you need the original content, use this tool instead of repeating "
@@ -184,6 +183,20 @@ def recall(archive: ArchiveLike | None, id: str) -> str:
 
 
 # Storing
+
+
+def pointer(id: str, whole: str) -> str:
+    """Return the text that an archive stores under `id` to point to the payload with the id `whole`.
+
+    `id` belongs to a text that replaced the payload.
+    """
+    return POINTER.format(id, whole)
+
+
+def pointer_target(kept: str, id: str) -> str | None:
+    """Return the payload's id that a pointer stored under `id` names; None for any other text."""
+    whole = kept.rpartition(" ")[2]
+    return whole if ID.fullmatch(whole) and kept == pointer(id, whole) else None
 
 
 def store_payloads(

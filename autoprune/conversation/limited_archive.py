@@ -13,8 +13,8 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 
-from autoprune.conversation.archive import LEFTOVER, SUFFIX, Directory, recall
-from autoprune.conversation.placeholders import ID, pointer_target
+from autoprune.conversation.archive import LEFTOVER, SUFFIX, Directory, pointer_target, recall
+from autoprune.conversation.edits import ID
 from autoprune.errors import ArchiveError
 
 MOST_BYTES = 200_000_000  # of all projects together

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import chain
 
-from autoprune.conversation.placeholders import ID, TOOL
+from autoprune.conversation.edits import ID, TOOL
 from autoprune.conversation.transcript import ToolCall
 
 # Arguments that say what a call touches, most telling first.

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
-from autoprune.conversation.placeholders import split_mark
+from autoprune.conversation.edits import split_mark
 from autoprune.conversation.transcript import ToolCall
 from autoprune.facts.calls import command, tool_words
 from autoprune.facts.shell import has_fallback, hides_failures, only_prints_texts

@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from autoprune.conversation.edits import Replace
-from autoprune.conversation.placeholders import Placeholder, replacement_text
+from autoprune.conversation.edits import Placeholder, Replace, replacement_text
 from autoprune.conversation.transcript import Entry, Part, ToolInput, ToolResult
 from autoprune.facts.actions import argument_files, refers_to_earlier_read
 from autoprune.facts.calls import arguments

@@ -23,7 +23,7 @@ from functools import cache
 from itertools import islice, pairwise
 from typing import ClassVar
 
-from autoprune.conversation.placeholders import append_mark
+from autoprune.conversation.edits import append_mark
 from autoprune.errors import SettingsError, check_flag, check_number, count_noun, is_share
 from autoprune.facts.outcomes import error_lines
 from autoprune.tokens import Count

@@ -7,8 +7,7 @@ from functools import cached_property
 from itertools import takewhile
 from typing import Any, TypeAlias
 
-from autoprune.conversation.edits import AnyReason, Fold, Reason, Replace, check_reason, savings_by_message
-from autoprune.conversation.placeholders import Placeholder
+from autoprune.conversation.edits import AnyReason, Fold, Placeholder, Reason, Replace, check_reason, savings_by_message
 from autoprune.conversation.summary import RunningSummary
 from autoprune.conversation.transcript import (
     Path,

@@ -11,8 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from autoprune.conversation.edits import Reason, Replace
-from autoprune.conversation.placeholders import Placeholder
+from autoprune.conversation.edits import Placeholder, Reason, Replace
 from autoprune.conversation.transcript import Entry, Path, Thought, ToolResult
 from autoprune.errors import SettingsError, did_you_mean
 from autoprune.planning.plan import Plan, ThinkingPolicy

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import ClassVar
 
-from autoprune.conversation.placeholders import append_mark, split_mark
+from autoprune.conversation.edits import append_mark, split_mark
 from autoprune.conversation.transcript import ToolInput, ToolResult
 from autoprune.errors import check_number
 from autoprune.facts.outcomes import has_failed

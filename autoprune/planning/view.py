@@ -94,7 +94,7 @@ class View(Protocol):
     def hard_limit(self) -> int:
         """The safe zone, in counted tokens, even if the client would compact before.
 
-        Between the two limits, being compacted is better than losing what the agent is at work on.
+        Between the two limits, being compacted is better than losing results in use.
         """
 
     @property

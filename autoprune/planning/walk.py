@@ -38,8 +38,16 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import cast
 
-from autoprune.conversation.edits import AnyReason, Fold, Reason, Replace, check_reason
-from autoprune.conversation.placeholders import Placeholder, split_mark, trim_text
+from autoprune.conversation.edits import (
+    AnyReason,
+    Fold,
+    Placeholder,
+    Reason,
+    Replace,
+    check_reason,
+    split_mark,
+    trim_text,
+)
 from autoprune.conversation.summary import is_user_message
 from autoprune.conversation.transcript import Entry, Part, Path, Speaker, Thought, ToolResult, Transcript
 from autoprune.economics import Invoice
@@ -214,7 +222,7 @@ class Walk:
         return self._folds.complete(plan, fixed_tokens) if self._folds else plan
 
     @property
-    def is_at_work(self) -> bool:
+    def has_acted(self) -> bool:
         """Whether the strategy edited or folded anything, or the prompt is over the safe zone."""
         return bool(self.edits or self._folded or (self._folds and self._folds.folds)) or self.tokens > self.limit
 

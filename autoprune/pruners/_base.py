@@ -14,9 +14,8 @@ from weakref import WeakValueDictionary
 from loguru import logger
 
 from autoprune.conversation.archive import Archive, ArchiveLike, check_archive
-from autoprune.conversation.edits import apply, savings_by_message, strip_thinking
+from autoprune.conversation.edits import SENTENCE, Placeholder, apply, element, savings_by_message, strip_thinking
 from autoprune.conversation.messages import fields_of
-from autoprune.conversation.placeholders import SENTENCE, Placeholder, element
 from autoprune.conversation.summary import AssembledMessage, assemble, find_summary, without_summary
 from autoprune.conversation.transcript import newest_compaction, without_replaced
 from autoprune.economics import Invoice, prices

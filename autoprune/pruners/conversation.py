@@ -15,10 +15,10 @@ from autoprune.errors import SettingsError, check_number, is_number
 from autoprune.planning.plan import Plan
 from autoprune.planning.view import FoldContext, FoldingStrategy
 from autoprune.pruners._base import PruneCall, Terms, edit
-from autoprune.pruners._pruner import Pruner, Rewriting
 from autoprune.pruners.history import History
 from autoprune.pruners.large_results import TEXT_CHARACTERS, shortener
 from autoprune.pruners.memory import REMEMBERED, Remembered
+from autoprune.pruners.pruner import Pruner, Rewriting
 from autoprune.pruners.result import BeforePrune, OnPruned
 from autoprune.pruners.writing import SummaryWriter, old_summary, summary_message
 from autoprune.settings import Args, group_size, text_setting

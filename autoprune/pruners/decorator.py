@@ -10,8 +10,8 @@ from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
 from autoprune.errors import SettingsError, type_of
 from autoprune.planning.view import Strategy, folds
-from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.conversation import ConversationPruner
+from autoprune.pruners.pruner import AgenticConversationPruner
 from autoprune.pruners.result import BeforePrune, Callbacks, OnPruned, Result
 from autoprune.settings import Args
 from autoprune.strategies.catalog import names_folding

@@ -11,9 +11,8 @@ from hashlib import sha256
 from typing import TypeAlias, TypeVar
 
 from autoprune.conversation.archive import store_once
-from autoprune.conversation.edits import Reason, Replace
+from autoprune.conversation.edits import Placeholder, Reason, Replace, append_mark, frame_text
 from autoprune.conversation.messages import sendable
-from autoprune.conversation.placeholders import Placeholder, append_mark, frame_text
 from autoprune.conversation.transcript import Speaker, ToolResult
 from autoprune.facts.utterances import Utterance
 from autoprune.planning.plan import Plan

@@ -6,8 +6,8 @@ from typing import TypeAlias
 
 from autoprune.errors import SettingsError
 from autoprune.planning.view import FoldingStrategy, Strategy, folds
-from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.conversation import ConversationPruner
+from autoprune.pruners.pruner import AgenticConversationPruner
 from autoprune.settings import PruneArgs
 from autoprune.strategies.catalog import FOLDING, OPTIONS, STRATEGIES, is_named, make_strategy, makers
 from autoprune.strategies.files import is_in_file, load_strategy

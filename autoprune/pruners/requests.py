@@ -28,9 +28,9 @@ from autoprune.errors import ConversationError, SettingsError
 from autoprune.planning.plan import ThinkingPolicy
 from autoprune.planning.thinking import BETA_HEADER, merged, policy
 from autoprune.pruners._marks import mark_before_cut
-from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.conversation import ConversationPruner
 from autoprune.pruners.history import History, check_history
+from autoprune.pruners.pruner import AgenticConversationPruner
 from autoprune.pruners.result import Result
 from autoprune.settings import cache_ttl, duration, ttl_seconds
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 from autoprune.conversation.archive import Archive, store_payloads
-from autoprune.conversation.edits import Replace
-from autoprune.conversation.placeholders import split_mark
+from autoprune.conversation.edits import Replace, split_mark
 from autoprune.conversation.transcript import Part
 from autoprune.economics import Sent
 from autoprune.errors import SettingsError

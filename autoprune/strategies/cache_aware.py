@@ -4,7 +4,7 @@ The strategy decides at each request, in three steps.
 
 *What may go?* Results that are worth less than `threshold`: large, old, with few names that no call has used, from no
 file that a call touched recently (`worth` has the formula). But the agent must have had time to use them: below the
-safe zone a result stays until the agent has used it by writing about it, or enough for all that it had read (`usage`
+safe zone a result stays until the agent has used it by writing about it, or enough for all that it had read (`worth`
 says what counts), and for `stay` requests after that. So twenty documents that are read for one report are all in view
 when it is written. A result that was fetched again after it had been cleared is not cleared twice. The newest failure
 stays, and so does the newest read of each file that was edited in the last 20 requests. Nothing goes while the prompt
@@ -21,7 +21,7 @@ worth up to 1.3 times the threshold go along if that rewrites no more of the cac
 `target` of the safe zone, and further if prices ask for it: the cut should regain half of its cost before the
 conversation has grown back to the safe zone. The cut is made as late in the prompt as possible without clearing
 anything worth more than twice as much, because everything before it stays cached. If that is not enough, results that
-arrived in the last `stay` requests go as well, and then those that the agent is at work on, but both only as far as
+arrived in the last `stay` requests go as well, and then those in use, but both only as far as
 needed, and the latter only if the prompt then fits. Results under 60 tokens always stay. If placeholders leave no room,
 they keep only the tool and the size. If the safe zone cannot be reached at all, results may take three tokens
 for each one that is missing, up to a quarter of the safe zone: otherwise the cache would break at every request, and
@@ -38,7 +38,7 @@ decides nothing before the newest of them.
 cut goes down to 0.4 of that limit, so that it may be the only one. Only results that the agent has used go, and only
 if that is enough to last. Just before the compaction the cut may be smaller, and if even that is not enough, unused
 ones go too, because the compaction would leave none. Finished steps fold at half their age. But those of the last
-`stay` requests and those that the agent is at work on always stay: then the client had better compact.
+`stay` requests and those in use always stay: then the client had better compact.
 
 A placeholder names the tool, its target, the result's size, some of its fresh names, and the request at which it was
 written:
@@ -97,7 +97,7 @@ from autoprune.strategies.finished_steps import (
     read_placeholder,
     short_placeholder,
 )
-from autoprune.strategies.worth import EDITED, LATELY, LEAST_TOKENS, NEWEST_FAILURE, AtWork, Worth
+from autoprune.strategies.worth import EDITED, LATELY, LEAST_TOKENS, NEWEST_FAILURE, InUse, Worth
 
 TIER_RULES = ("auto", "stay", "cross")
 COLD_STAY = 2  # times `stay`: the requests for which a result stays although the cache is cold
@@ -209,7 +209,7 @@ class CacheAwareState(BaseStrategy):
         excess = strategy.never_dearer
         self._bills = None if excess is None else Bills(known, excess)
         self._read = 0  # messages
-        self._worth, self._at_work = Worth(), AtWork()
+        self._worth, self._used = Worth(), InUse()
         self._steps = None if strategy.fold_steps is None else FinishedSteps()
         self._in_use: Mapping[ToolResult, str] = {}
         self._owed = 0.0
@@ -237,7 +237,7 @@ class CacheAwareState(BaseStrategy):
             self._charge(known)
         if self._bills:
             self._bills.begin(view, is_cold=self._is_cold(view))
-        self._in_use = self._at_work.in_use(view.request)
+        self._in_use = self._used.in_use(view.request)
         here = (_as_sent(each, view) for each in view.candidates(whole=True) if self._is_open(each))
         self._open = dict.fromkeys(here)
         self._worths, self._request = {}, view.request
@@ -268,13 +268,13 @@ class CacheAwareState(BaseStrategy):
             self._owed = 0.0
         yield from folds
         yield from (each.cleared(ALONG) for each in inputs)
-        self._at_work.clear(each.result for each, _ in clearing)
+        self._used.clear(each.result for each, _ in clearing)
         for candidate, text in clearing:
             yield candidate.replaced(text, self._why_cleared(candidate, why.partition(":")[0]))
             self._past.gone.setdefault(id(candidate.part), self._shortest_of(candidate.result, view.request))
             self._worth.forget(candidate.result)
             self._past.note_cleared(candidate.result, view.request)
-        self._at_work.clear(self._past.marked_at(view.request))
+        self._used.clear(self._past.marked_at(view.request))
 
     def _fold_along(self, view: View, clearing: Clearing) -> list[Fold]:
         """Fold the finished steps behind a cut, which rewrites no more of the cache, and whose results may all go."""
@@ -302,7 +302,7 @@ class CacheAwareState(BaseStrategy):
     def _may_fold(self, view: View, clearing: Clearing) -> Callable[[ToolResult], bool]:
         """Return a function that says whether a result may go: it was cleared, may be cleared, or is small."""
         cleared = {each.part for each, _ in clearing}
-        held = {*self._in_use, *(self._at_work.patterns(view.request) if self._is_cold(view) else ())}
+        held = {*self._in_use, *(self._used.patterns(view.request) if self._is_cold(view) else ())}
 
         def may_go(result: ToolResult) -> bool:
             sent = view.as_sent(result)
@@ -320,7 +320,7 @@ class CacheAwareState(BaseStrategy):
         """Describe a call whose step is folded, with names from its result that are not `common`."""
         sent = view.as_sent(result)
         names = (name for name in self._names(result, view) if name not in common)
-        return line(sent, self._past.size(sent), names, has_failed=self._at_work.has_failed(sent))
+        return line(sent, self._past.size(sent), names, has_failed=self._used.has_failed(sent))
 
     def _names(self, result: ToolResult, view: View) -> Iterable[str]:
         """Return the fresh names of a result that is in view until now."""
@@ -344,7 +344,7 @@ class CacheAwareState(BaseStrategy):
             if self._steps:
                 self._steps.observe(entry)
             sizes, saved = self._past.observe(entry)
-            self._at_work.observe(entry, sizes)
+            self._used.observe(entry, sizes)
             if self._bills:
                 for request, tokens in saved:
                     self._bills.expect(request, at, tokens)
@@ -354,12 +354,12 @@ class CacheAwareState(BaseStrategy):
         """Return whether the agent may still need a result that it fetched again or has had no time to use."""
         if id(result) in self._past.fetched_again:
             return True
-        used_at, stay = self._at_work.used_at(result), self._strategy.stay
+        used_at, stay = self._used.used_at(result), self._strategy.stay
         return stay > 0 and (used_at is None or request - used_at < stay)
 
     def _without_patterns(self, ready: Mapping[Candidate, float], request: int) -> dict[Candidate, float]:
         """Leave out newer results and patterns of edited files: without a cache, no cost says that it is time."""
-        patterns, stay = self._at_work.patterns(request), COLD_STAY * self._strategy.stay
+        patterns, stay = self._used.patterns(request), COLD_STAY * self._strategy.stay
         return {
             each: worth
             for each, worth in ready.items()
@@ -375,7 +375,7 @@ class CacheAwareState(BaseStrategy):
         """Explain why a candidate stays."""
         result, what = candidate.result, self._describe(candidate)
         if result not in self._in_use and self._worth_of(candidate) != inf:
-            is_unused = self._strategy.stay > 0 and self._at_work.used_at(result) is None
+            is_unused = self._strategy.stay > 0 and self._used.used_at(result) is None
             what = FETCHED if id(result) in self._past.fetched_again else UNUSED if is_unused else what
         return CustomReason(what, self._sentence(what))
 
@@ -460,7 +460,7 @@ class CacheAwareState(BaseStrategy):
             return self._choose_spared(view)
         is_decided = self._past.newest > view.request
         old, new, held = self._by_use(view.request)
-        most = self._smallest(view, [*old, *new])  # all but the results that the agent is at work on
+        most = self._smallest(view, [*old, *new])  # all but the results in use
         missing = max(0, view.tokens - total(most) - self._limit)
         largest = ROOM_AT_LEAST * self._limit
         room = largest if is_decided else min(largest, ROOM_FOR_MISSING * missing)
@@ -480,7 +480,7 @@ class CacheAwareState(BaseStrategy):
         return clearing, self._over_zone(view, clearing, least_first)
 
     def _spares(self, view: View) -> bool:
-        """Return whether a compaction is better than clearing what the agent has not used or is at work on."""
+        """Return whether a compaction is better than clearing results that are not used yet or in use."""
         return self._limit == view.limit < view.tokens <= view.hard_limit != view.limit
 
     def _choose_spared(self, view: View) -> tuple[Clearing, str] | None:
@@ -500,7 +500,7 @@ class CacheAwareState(BaseStrategy):
         if not self._fits(view, every):
             self._decisions.append(
                 f"request {view.request}: {view.tokens:,} tokens, {self._limit:,} allowed; the conversation will be "
-                "compacted, since only results that have just arrived or that the agent is at work on could be cleared"
+                "compacted, since only results that have just arrived or that are in use could be cleared"
             )
             return None
         clearing = self._to_target(view, every, target)
@@ -513,7 +513,7 @@ class CacheAwareState(BaseStrategy):
     def _by_use(self, request: int) -> tuple[list[Candidate], list[Candidate], list[Candidate]]:
         """Group the results that may go above the safe zone, the least worth first in each group.
 
-        The groups are results that the agent has had time to use, newer results, and results that it is at work on.
+        The groups are results that the agent has had time to use, newer results, and results in use.
         """
         old: list[Candidate] = []
         new: list[Candidate] = []
@@ -549,7 +549,7 @@ class CacheAwareState(BaseStrategy):
 
     def _with_placeholders(self, view: View, chosen: Iterable[Candidate]) -> Clearing:
         """Give candidates their placeholders. Candidates that save nothing are dropped."""
-        fresh, has_failed = self._worth.fresh_names, self._at_work.has_failed
+        fresh, has_failed = self._worth.fresh_names, self._used.has_failed
         texts = (
             (each, placeholder(each, view.request, fresh(each.result), has_failed=has_failed(each.result)))
             for each in chosen
@@ -563,7 +563,7 @@ class CacheAwareState(BaseStrategy):
 
     def _shortest_of(self, result: ToolResult, request: int) -> str:
         """Return the placeholder of a result without names."""
-        return short_placeholder(result, request, has_failed=self._at_work.has_failed(result))
+        return short_placeholder(result, request, has_failed=self._used.has_failed(result))
 
     def _describe(self, candidate: Candidate) -> str:
         """Say in a few words why a candidate may go."""
@@ -572,7 +572,7 @@ class CacheAwareState(BaseStrategy):
         return self._in_use.get(candidate.result) or _worth_text(self._worth_of(candidate))
 
     def _worth_of(self, candidate: Candidate) -> float:
-        """Return the worth of a candidate at this request; infinite while the agent is at work on it."""
+        """Return the worth of a candidate at this request; infinite while it is in use."""
         worth = self._worths.get(candidate)
         if worth is None:
             worth = inf if candidate.result in self._in_use else self._worth.worth_of(candidate.result, self._request)

@@ -20,10 +20,9 @@ from dataclasses import replace
 from math import inf
 from typing import TypeAlias
 
-from autoprune.conversation.edits import CustomReason, Fold
+from autoprune.conversation.edits import GAP, HEAD, CustomReason, Fold, append_mark, frame_text, split_mark
 from autoprune.conversation.folded_steps import FoldedSteps, block
 from autoprune.conversation.messages import one_line
-from autoprune.conversation.placeholders import GAP, HEAD, append_mark, frame_text, split_mark
 from autoprune.conversation.transcript import Entry, ToolCall, ToolResult
 from autoprune.facts import shell
 from autoprune.facts.actions import Action, edited_places, patched_files
@@ -32,7 +31,7 @@ from autoprune.facts.utterances import SKILLS
 from autoprune.planning.steps import Step, make_fold, neighbors
 from autoprune.planning.view import Candidate, View
 from autoprune.strategies.bills import Cut
-from autoprune.strategies.usage import CHANGING
+from autoprune.strategies.worth import CHANGING
 
 # Placeholders: the more tokens a result has, the more tokens of names, within bounds.
 NAMES_SHARE, LEAST_NAMES, MOST_NAMES = 0.03, 8, 150

@@ -24,9 +24,9 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
+from autoprune.conversation.edits import XML
 from autoprune.conversation.folded_steps import MARK, FoldedSteps, split_blocks
 from autoprune.conversation.messages import NOTHING, item
-from autoprune.conversation.placeholders import XML
 from autoprune.conversation.transcript import (
     Entry,
     Label,

@@ -20,7 +20,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from autoprune.conversation.placeholders import XML
+from autoprune.conversation.edits import XML
 from autoprune.conversation.transcript import Location, Path, ToolCall, ToolInput
 from autoprune.wire._elements import (
     MOST_ARGUMENTS,

@@ -11,7 +11,7 @@ from tables import each_row
 
 from autoprune import ArchiveError
 from autoprune.conversation.archive import Directory, handle, recall
-from autoprune.conversation.placeholders import ID, content_id
+from autoprune.conversation.edits import ID, content_id
 
 GIVEN = json.loads(Path(XML).read_text(encoding="utf-8"))
 

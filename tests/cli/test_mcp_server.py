@@ -14,8 +14,8 @@ from pages import ROOT
 
 from autoprune.apps.cli.mcp_server import DEFINITIONS
 from autoprune.conversation.archive import Directory
+from autoprune.conversation.edits import content_id
 from autoprune.conversation.limited_archive import LimitedDirectory, project_folder
-from autoprune.conversation.placeholders import content_id
 from autoprune.tokens import exact
 
 SOURCE = "import os\n\ndef load_settings(path):\n    return read(path)  # \ud800\n"

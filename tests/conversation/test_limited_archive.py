@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from autoprune import ArchiveError
-from autoprune.conversation.archive import store_once
+from autoprune.conversation.archive import pointer, store_once
+from autoprune.conversation.edits import content_id
 from autoprune.conversation.limited_archive import (
     DAY_SECONDS,
     LimitedDirectory,
@@ -18,7 +19,6 @@ from autoprune.conversation.limited_archive import (
     recall_anywhere,
     search,
 )
-from autoprune.conversation.placeholders import content_id, pointer
 
 
 def store(archive: LimitedDirectory, text: str, what: str = "", days: float = 0) -> str:

@@ -3,7 +3,7 @@
 import pytest
 from tables import each_row
 
-from autoprune.conversation.placeholders import append_mark, mark
+from autoprune.conversation.edits import append_mark, mark
 from autoprune.conversation.transcript import Location, ToolCall
 from autoprune.facts.outcomes import background_id, error_lines, exit_code, has_failed, is_cancellation, is_refusal
 

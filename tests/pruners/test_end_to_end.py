@@ -36,8 +36,7 @@ from strict_provider.tools import run_tool
 from tables import each_row
 
 from autoprune import Result, calibration
-from autoprune.conversation.edits import Replace
-from autoprune.conversation.placeholders import SENTENCE
+from autoprune.conversation.edits import SENTENCE, Replace
 from autoprune.economics import LISTS, Ledger
 from autoprune.planning.view import Strategy
 from autoprune.tokens import exact

@@ -14,7 +14,7 @@ from tables import each_row
 
 from autoprune import AgenticConversationPruner, Clamp, ConversationPruner, ToolInputs
 from autoprune.conversation.archive import recall
-from autoprune.conversation.placeholders import SENTENCE, content_id, split_mark, text_to_archive
+from autoprune.conversation.edits import SENTENCE, content_id, split_mark, text_to_archive
 from autoprune.strategies import CacheAware, PerResult, Replace, Strategy, View
 from autoprune.strategies.clearing import ToolOutputCleanup
 from autoprune.wire import new_parser, parse

@@ -19,8 +19,7 @@ from strategies_hypothesis import conversations, loops, safe_zones
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, Result
-from autoprune.conversation.edits import Replace, apply
-from autoprune.conversation.placeholders import element, element_content
+from autoprune.conversation.edits import Replace, apply, element, element_content
 from autoprune.conversation.transcript import ToolResult
 from autoprune.planning.plan import Reason
 from autoprune.planning.view import Strategy

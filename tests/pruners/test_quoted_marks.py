@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs, Result
-from autoprune.conversation.placeholders import SENTENCE, element
+from autoprune.conversation.edits import SENTENCE, element
 from autoprune.conversation.summary import find_summary
 from autoprune.planning.clamping import Clamp
 from autoprune.planning.tool_inputs import ToolInputs

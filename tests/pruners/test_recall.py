@@ -16,7 +16,7 @@ from tables import each_row
 
 from autoprune import AgenticConversationPruner, ArchiveError, Clamp, Result, SettingsError, ToolInputs
 from autoprune.conversation.archive import recall
-from autoprune.conversation.placeholders import content_id, split_mark, text_to_archive
+from autoprune.conversation.edits import content_id, split_mark, text_to_archive
 from autoprune.conversation.transcript import ToolResult
 from autoprune.planning.view import Strategy
 from autoprune.pruners.conversation import ConversationPruner

@@ -12,7 +12,7 @@ from reading_tasks import document
 from rounds import WIRE, Step
 
 from autoprune import AgenticConversationPruner, Clamp, PruneArgs, Result, ToolInputs, problems
-from autoprune.conversation.placeholders import split_mark
+from autoprune.conversation.edits import split_mark
 from autoprune.strategies import CacheAware
 from autoprune.strategies.finished_steps import read_line
 from autoprune.strategies.worth import Worth

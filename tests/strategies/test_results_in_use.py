@@ -384,13 +384,13 @@ def test_just_before_a_compaction_unused_results_go_too():
     assert paths_of(soft(unused, 0.93)) < logs
 
 
-def test_a_compaction_is_better_than_clearing_what_has_just_arrived_or_is_at_work():
+def test_a_compaction_is_better_than_clearing_what_has_just_arrived_or_is_in_use():
     source = [Step("read", {"path": "src/app.py"}, "def load(rows):\n    return rows[0]\n" * 600)]
     given = [source, [EDIT], *read("a.log", "b.log", text=LOG * 200)]
     plan = soft(given, 0.95)
     assert plan.edits == ()
     assert plan.rationale.decisions[-1].endswith(
-        "the conversation will be compacted, since only results that have just arrived or that the agent is at work on "
+        "the conversation will be compacted, since only results that have just arrived or that are in use "
         "could be cleared"
     )
     assert soft(given, 0.95, zone=8_000).edits

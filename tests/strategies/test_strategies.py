@@ -16,8 +16,7 @@ from profiles import examples
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
-from autoprune.conversation.edits import Replace, apply
-from autoprune.conversation.placeholders import Placeholder
+from autoprune.conversation.edits import Placeholder, Replace, apply
 from autoprune.conversation.transcript import ToolResult
 from autoprune.planning.plan import Conditions, Plan, Reason, ThinkingPolicy
 from autoprune.planning.view import Strategy, View

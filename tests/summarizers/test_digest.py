@@ -13,7 +13,7 @@ from profiles import examples, size
 from tables import each_row
 
 from autoprune.apps import sessions
-from autoprune.conversation.placeholders import SENTENCE
+from autoprune.conversation.edits import SENTENCE
 from autoprune.conversation.transcript import Location, Speaker, ToolCall, ToolResult
 from autoprune.facts import shell
 from autoprune.facts.utterances import Utterance, utterances

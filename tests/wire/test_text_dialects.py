@@ -14,7 +14,7 @@ from profiles import examples, size
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, ToolInputs
-from autoprune.conversation.placeholders import Placeholder
+from autoprune.conversation.edits import Placeholder
 from autoprune.conversation.transcript import Entry, ToolCall, ToolResult
 from autoprune.strategies.clearing import ToolOutputCleanup
 from autoprune.tokens import exact

@@ -14,9 +14,9 @@ import autoprune.apps.cli.options as options
 from autoprune.apps.cli.config_files import OF_REQUESTS, Given, load_defaults, prune_args
 from autoprune.apps.cli.console import show, show_json
 from autoprune.errors import did_you_mean
-from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.conversation import ConversationPruner
 from autoprune.pruners.naming import choose_strategy, strategy_text
+from autoprune.pruners.pruner import AgenticConversationPruner
 from autoprune.pruners.report.drawing import printable, table_of
 from autoprune.settings import (
     VARIABLES,

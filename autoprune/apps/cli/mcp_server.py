@@ -11,7 +11,7 @@ import autoprune.apps.cli.options as options
 from autoprune import __version__
 from autoprune.apps.cli.recalling import ArchiveFolder, find_content, list_found
 from autoprune.conversation.archive import answer, tool_definition
-from autoprune.conversation.placeholders import TOOL
+from autoprune.conversation.edits import TOOL
 from autoprune.errors import ArchiveError, SettingsError, how_to_install
 
 EXAMPLES = options.examples("mcp", "mcp --archive cleared")

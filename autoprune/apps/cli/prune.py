@@ -15,8 +15,8 @@ from autoprune.apps.sessions import Session
 from autoprune.conversation.archive import Directory
 from autoprune.economics import prices
 from autoprune.errors import ArchiveError, SessionError, SettingsError
-from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.naming import AnyPruner, choose_strategy, pruner_for
+from autoprune.pruners.pruner import AgenticConversationPruner
 from autoprune.pruners.report import Report
 from autoprune.pruners.report.drawing import Explanation, statistics, summary
 from autoprune.settings import PruneArgs, text_setting, variables

@@ -38,9 +38,9 @@ from autoprune.apps.replay.episode import episode
 from autoprune.apps.replay.rows import MAIN
 from autoprune.apps.replay.titles import title_of
 from autoprune.apps.sessions import CopyChanges, Recording, decode, dump, recordings, slim_copy
+from autoprune.conversation.edits import content_id, text_to_archive
 from autoprune.conversation.limited_archive import LimitedDirectory, project_folder
 from autoprune.conversation.messages import one_line
-from autoprune.conversation.placeholders import content_id, text_to_archive
 from autoprune.errors import SessionError, SettingsError, near_or_all
 from autoprune.facts.calls import target
 from autoprune.pruners.report.drawing import printable

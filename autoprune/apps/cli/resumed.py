@@ -14,7 +14,7 @@ from autoprune.apps.sessions import Recording, decode, parse_time, places, recor
 from autoprune.conversation.archive import Archive
 from autoprune.economics import prices
 from autoprune.errors import SessionError, count_noun
-from autoprune.pruners.agentic import AgenticConversationPruner
+from autoprune.pruners.pruner import AgenticConversationPruner
 from autoprune.pruners.result import Result
 from autoprune.settings import PruneArgs, usual_zone
 

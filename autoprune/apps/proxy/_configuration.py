@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from autoprune.apps.clients.compactions import CompactionRule
 from autoprune.errors import SettingsError, is_share
-from autoprune.pruners.agentic import AgenticConversationPruner
+from autoprune.pruners.pruner import AgenticConversationPruner
 from autoprune.settings import PruneArgs
 from autoprune.strategies.catalog import RUN_STRATEGY
 

@@ -64,7 +64,7 @@ from itertools import count
 from typing import TypeAlias
 
 from autoprune.apps.proxy._resuming import Past, PastFiles
-from autoprune.conversation.placeholders import content_id
+from autoprune.conversation.edits import content_id
 from autoprune.economics import CACHE_LIFE, WARM
 from autoprune.errors import SettingsError, is_number
 from autoprune.pruners.history import Recent, end_digest, is_from_model, prefix_digests
@@ -432,8 +432,8 @@ class Conversations:
                 return min((at for at in cuts if at > len(messages)), default=None)
             return min((at for at in cuts if at > same or best.cuts.get(at) != past.cuts[at]), default=None)
 
-        def is_at_work(past: Past) -> bool:
-            """Whether a fork goes on beside this branch: then it has more than the request of a side question."""
+        def is_active(past: Past) -> bool:
+            """Return whether a fork is still active: it has had two requests or more since it left this branch."""
             since, same = (last or 0.0) - found.cache.life, shared(past)[0]
             beyond = sum(end > same for end in past.ends)
             return beyond > 1 and same > 0 and edited_at(past) is None and (past.seen_at or 0.0) >= since
@@ -441,7 +441,7 @@ class Conversations:
         times = (each.last_before(edited_at(each)) for each in branches)
         last = max((time for time in times if time is not None), default=None)
         found.past = best if best.session == session and shared(best)[1] else best.branch()
-        found.is_shared = any(is_at_work(each) for each in branches if each is not found.past)
+        found.is_shared = any(is_active(each) for each in branches if each is not found.past)
         is_begun_here = best in own and not best.is_resumed
         found.past.is_resumed = not is_begun_here
         found.past.session, found.past.seen_at = session, last

@@ -26,9 +26,8 @@ from autoprune.apps.clients.compactions import (
 from autoprune.apps.proxy._configuration import Settings
 from autoprune.apps.proxy._conversations import UNPRUNED, Cache, Conversations, Prompt, TrackedConversation
 from autoprune.apps.proxy._resuming import Past, PastFiles
-from autoprune.conversation.edits import Fold, Replace
+from autoprune.conversation.edits import Fold, Replace, content_id, text_to_archive
 from autoprune.conversation.limited_archive import LimitedDirectory
-from autoprune.conversation.placeholders import content_id, text_to_archive
 from autoprune.conversation.transcript import ToolResult
 from autoprune.economics import Prices, Sent, prices
 from autoprune.facts.calls import target

@@ -31,8 +31,8 @@ from functools import lru_cache, partial
 from secrets import token_hex
 from typing import Any
 
+from autoprune.conversation.edits import content_id
 from autoprune.conversation.limited_archive import LimitedDirectory
-from autoprune.conversation.placeholders import content_id
 from autoprune.economics import Invoice
 from autoprune.errors import ArchiveError
 from autoprune.pruners.history import History, check_history, is_from_model

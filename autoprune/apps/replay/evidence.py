@@ -28,8 +28,7 @@ from autoprune.apps.replay.visible import Texts, numbers, strings
 from autoprune.conversation.transcript import Speaker, ToolResult, Transcript
 from autoprune.facts.calls import argument_texts, arguments
 from autoprune.facts.utterances import answer_text, is_answer, is_continuation, user_words
-from autoprune.strategies.usage import BY_CHANCE, LEAST_SHARED, distinctive_words, is_plan
-from autoprune.strategies.worth import AtWork
+from autoprune.strategies.worth import BY_CHANCE, LEAST_SHARED, InUse, distinctive_words, is_plan
 
 LONG_TEXT = 1_000  # characters of a text whose material is protected when it is written
 MOST_SOURCES = 3  # a statement that more earlier results show is common
@@ -183,7 +182,7 @@ class _Reader:
     def __init__(self, transcript: Transcript) -> None:
         self._transcript = transcript
         self._words: list[Protected] = []
-        self._at_work = AtWork()
+        self._used = InUse()
         self._lately: list[ToolResult] = []  # since the user's last request
         self._distinctive_words = cache(distinctive_words)  # each result is compared with several texts
 
@@ -194,7 +193,7 @@ class _Reader:
             self._words += said
             self._lately.clear()
         self._lately += entry.results
-        self._at_work.observe(entry)
+        self._used.observe(entry)
         for result in entry.results:
             if is_answer(result):
                 self._words.append(Protected(ProtectedKind.WORDS, at, ((result.text,), (answer_text(result),))))
@@ -202,9 +201,9 @@ class _Reader:
     def current(self, request: int) -> Iterator[Protected]:
         """Yield the protected content at a request."""
         yield from self._words
-        if failure := self._at_work.failure:
+        if failure := self._used.failure:
             yield _whole(ProtectedKind.FAILURE, failure)
-        for result in self._at_work.edited_files(request):
+        for result in self._used.edited_files(request):
             yield _whole(ProtectedKind.FILES, result)
 
     def material(self, start: int, end: int) -> Iterator[Protected]:

@@ -18,8 +18,8 @@ from autoprune.apps.replay.policies import NO_PRUNING, NoPruning, Policy
 from autoprune.apps.replay.rows import MAIN, SEED, Interval, Row, summarize
 from autoprune.economics import DEFAULT
 from autoprune.planning.view import asks_always
-from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.naming import pruner_for
+from autoprune.pruners.pruner import AgenticConversationPruner
 from autoprune.settings import PruneArgs, usual_zone
 from autoprune.strategies.catalog import RUN_STRATEGY, config
 from autoprune.strategies.files import is_in_file

@@ -6,9 +6,17 @@ from difflib import SequenceMatcher
 from itertools import accumulate, chain
 from typing import Any
 
-from autoprune.conversation.edits import AnyReason, Fold, Reason, Replace, remove_thinking, rewrite, without_payloads
+from autoprune.conversation.edits import (
+    AnyReason,
+    Fold,
+    Placeholder,
+    Reason,
+    Replace,
+    remove_thinking,
+    rewrite,
+    without_payloads,
+)
 from autoprune.conversation.messages import canonical
-from autoprune.conversation.placeholders import Placeholder
 from autoprune.conversation.summary import find_summary, with_separate_summary
 from autoprune.conversation.transcript import Entry, Part, Speaker, Thought, ToolCall, ToolResult, Transcript
 from autoprune.facts.calls import target

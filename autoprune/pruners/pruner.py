@@ -1,4 +1,4 @@
-"""The base of both pruners: compare, read, walk, rewrite, report.
+"""The pruner that clears tool results, and the base of both pruners: compare, read, walk, rewrite, report.
 
 `prune` compares the conversation with those that the pruner remembers, reads and walks only new messages, rewrites the
 messages by the plan, and reports. Between walk and rewrite, a pruner that folds messages writes their summary. `prune`
@@ -12,7 +12,7 @@ from typing import Any, Self, TypeAlias
 
 from loguru import logger
 
-from autoprune.conversation.archive import recall
+from autoprune.conversation.archive import ArchiveLike, recall
 from autoprune.conversation.messages import check_conversation
 from autoprune.economics import Invoice, check_invoices, check_pauses, prices
 from autoprune.errors import SettingsError
@@ -30,16 +30,18 @@ from autoprune.pruners._base import (
     weighs_prices,
     without_folded,
 )
-from autoprune.pruners.history import History
+from autoprune.pruners.history import History, with_request
 from autoprune.pruners.memory import Remembered
 from autoprune.pruners.report import Report, cleanup_statistics, constant
 from autoprune.pruners.report.advice import advice, cache_note
 from autoprune.pruners.result import Callbacks, Message, Result, archive_payloads
 from autoprune.settings import (
+    Args,
     PruneArgs,
     cache_ttl,
     fill_in,
     overhead_tokens,
+    override,
     safe_zone,
     text_setting,
     usual_zone,
@@ -183,15 +185,15 @@ class Pruner(Configured):
         known = self._memory.compare(call.key, call.bare)
         if call.is_small(known):
             # There is nothing to do, so tokens are only counted if the caller reads the report.
-            plan, thinking, is_at_work = None, NO_OUTCOME, False
+            plan, thinking, has_acted = None, NO_OUTCOME, False
             plan_of = replace(call, messages=[*known.snapshots]).plan_from_start
         else:
             # Read the new messages, and continue the walk.
             walk = call.walk_on(known)
             plan, thinking = call.make_plan(walk)
-            is_at_work = walk.is_at_work
+            has_acted = walk.has_acted
             plan_of = partial(constant, plan)
-        read = known.parser.notes if known.parser and is_at_work else ()
+        read = known.parser.notes if known.parser and has_acted else ()
         notes = (*thinking.notes, *read, *restored(known))
         # A refused prune is remembered too: what was read and decided does not depend on the callback.
         self._memory.keep(known)
@@ -209,7 +211,7 @@ class Pruner(Configured):
             result = result.with_notes(check_accepted(pruned, conversation, validate, call.terms.format, self.formats))
         if self.archive is not None and pruned is not conversation:
             result = archive_payloads(result, self.archive, known.archived)
-        log_prune(result.report, "INFO" if is_at_work or pruned is not conversation else "DEBUG")
+        log_prune(result.report, "INFO" if has_acted or pruned is not conversation else "DEBUG")
         return callbacks.notify(result, conversation) if callbacks else result
 
     def _rewrite(self, call: PruneCall, plan: Plan, known: Remembered) -> Rewriting:
@@ -381,3 +383,74 @@ def log_prune(report: Report, level: str) -> None:
     # Lazy, since the text of a report needs figures that are only computed if somebody reads them.
     with_fields = logger.opt(lazy=True, capture=False).patch(lambda record: record["extra"].update(report.fields))
     with_fields.log(level, "{}", lambda: report)
+
+
+class AgenticConversationPruner(Pruner):
+    """Keep an agent's conversation within its safe zone by clearing the tool results that it needs least.
+
+    `args` is a `PruneArgs`, a mapping with the same keys, a budget such as `"50k"`, or any object with
+    `conversation_prune_safe_zone_tokens`. It is read at each prune. `llm` is stored and never called. `count` replaces
+    the exact token counter by any `Callable[[str], int]`. `formats` are additional wire formats, tried before the
+    built-in ones.
+    """
+
+    is_folding = False
+    default: Strategy
+    strategies: dict[str, Strategy]
+
+    def with_history(
+        self, history: History, messages: int, calibration: float = 1.0
+    ) -> tuple[Self, Mapping[str, Any], History]:
+        """Return what prunes a request with this many messages, if `history` holds the settings of earlier requests.
+
+        That is a pruner with the settings of the first request, the options of its `prune`, and the history with this
+        request, for the next one. The current settings apply from this request on (`pruners.history`). The pruner
+        shares its caches.
+        """
+        args, environ = self.args, self._environ
+        now = {
+            "safe_zone": safe_zone(args, environ),
+            "calibration": check_ratio(calibration),
+            "model": text_setting(args, "model", environ),
+            "cache_ttl": cache_ttl(args, environ),
+            "overhead_tokens": overhead_tokens(args, environ),
+        }
+        whole = with_request(history, now, messages)
+        first = whole[0]
+        others = {name: value for name, value in first.items() if value != now[name] and name != "calibration"}
+        pruner = self._with(args=override(args, environ, **others)) if others else self
+        later = {at: changes for at, changes in whole.items() if at and changes}
+        return pruner, {"calibration": first["calibration"], **({"history": later} if later else {})}, whole
+
+    def _folding(self) -> Pruner:
+        """Create a `ConversationPruner` with the same settings."""
+        from autoprune.pruners.conversation import ConversationPruner
+
+        return ConversationPruner(
+            self.args, count=self._given_count, formats=self.formats, archive=self.archive, environ=self._environ
+        )
+
+
+def prune(
+    messages: list[Message],
+    args: Args = None,
+    *,
+    strategy: str | Strategy | None = None,
+    model: str | None = None,
+    calibration: float = 1.0,
+    validate: bool | str | Provider = False,
+    pauses: Mapping[int, float] | None = None,
+    archive: ArchiveLike | None = None,
+) -> Result[Message]:
+    """Prune a conversation once: `prune(messages, model="gpt-5").conversation` is what to send.
+
+    The strategy is `cache_aware`, unless `strategy` or AUTOPRUNE_STRATEGY names another. `args` is a safe zone or
+    settings, as for `AgenticConversationPruner`, whose `prune` documents the other arguments and the errors. If they
+    hold no safe zone, it is the window of a known model without room for the reply.
+
+    Each call reads the conversation from its start. In a loop, keep an `AgenticConversationPruner`: it returns the same
+    and reads only the new messages. You also need one for callbacks, your own formats or token counter, and `recall`.
+    """
+    pruner = AgenticConversationPruner(args, strategy=strategy, model=model, archive=archive)
+    pruner = pruner.with_strategy().with_usual_zone()
+    return pruner.prune(messages, calibration=calibration, validate=validate, pauses=pauses)

@@ -1,10 +1,10 @@
-"""What an agent is at work on: the newest read of a file that it edited lately, and the newest failure."""
+"""Which results are in use: the newest read of a file that it edited lately, and the newest failure."""
 
 from rounds import WIRE, Step
 from tables import each_row
 
 from autoprune import AgenticConversationPruner
-from autoprune.strategies.worth import LATELY, AtWork
+from autoprune.strategies.worth import LATELY, InUse
 
 OTHER = Step("read", {"path": "other.txt"}, "x")
 
@@ -20,10 +20,10 @@ def edit(path: str) -> Step:
 def held(*steps: Step, later: int = 0) -> dict[int, str]:
     """The numbers of the results that are held at the request of the last one, or later, each with its reason."""
     transcript = AgenticConversationPruner(10**9).plan(WIRE["openai_chat"]([[each] for each in steps])).transcript
-    at_work = AtWork()
+    in_use = InUse()
     for entry in transcript.entries:
-        at_work.observe(entry)
-    found = at_work.in_use(transcript.results[-1].request + later)
+        in_use.observe(entry)
+    found = in_use.in_use(transcript.results[-1].request + later)
     return {number: found[result] for number, result in enumerate(transcript.results) if result in found}
 
 
