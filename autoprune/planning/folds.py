@@ -26,7 +26,8 @@ from typing import Any, Protocol
 from autoprune.conversation.edits import Fold, check_reason
 from autoprune.conversation.summary import RunningSummary, overhead
 from autoprune.conversation.transcript import Entry, Path, Speaker
-from autoprune.facts.utterances import answer_text, user_words_beside
+from autoprune.facts.outcomes import answer_text
+from autoprune.facts.utterances import user_words_beside
 from autoprune.planning._groups import Groups, join_groups
 from autoprune.planning.plan import Plan
 from autoprune.planning.protections import BY_AGE, DEFAULT_PROTECTIONS, Protections, Retention

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from fnmatch import fnmatchcase
 from typing import ClassVar, TypeAlias
 
 from autoprune.conversation.edits import Reason
@@ -10,8 +9,8 @@ from autoprune.conversation.messages import fields_of
 from autoprune.conversation.transcript import Entry, Speaker, ToolResult
 from autoprune.errors import SettingsError, check_flag, check_number, is_number
 from autoprune.facts.calls import is_instruction_file, matches, paths
-from autoprune.facts.outcomes import has_failed
-from autoprune.facts.utterances import ANSWER_TOOLS, holds_instructions, is_answer
+from autoprune.facts.outcomes import ANSWER_TOOLS, has_failed, is_answer, matches_tool
+from autoprune.facts.utterances import holds_instructions
 
 Guard: TypeAlias = Callable[[ToolResult], Reason | None]
 NONE_CUT: Mapping[ToolResult, ToolResult] = {}
@@ -105,7 +104,7 @@ class Protections:
         """Return the rule that keeps a result, apart from rules about its position; None if no rule keeps it."""
         if self._is_pinned(result.location.message, message):
             return Reason.PINNED
-        if self.tools and any(fnmatchcase(result.tool, glob) for glob in self.tools):
+        if self.tools and matches_tool(result.tool, self.tools):
             return Reason.PROTECTED_TOOL
         if result.call and (self.paths or self.instruction_files) and (why := self._path_reason(paths(result.call))):
             return why

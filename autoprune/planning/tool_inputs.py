@@ -4,13 +4,12 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import ClassVar
 
 from autoprune.conversation.edits import append_mark, split_mark
 from autoprune.conversation.transcript import ToolInput, ToolResult
 from autoprune.errors import check_number
-from autoprune.facts.outcomes import has_failed
+from autoprune.facts.outcomes import has_failed, matches_tool
 from autoprune.planning.protections import check_texts, make_tuples
 from autoprune.tokens import Count
 
@@ -43,7 +42,7 @@ class ToolInputs:
 
     def of(self, result: ToolResult) -> tuple[ToolInput, ...]:
         """Return the arguments that may be shortened of the call that a result answers."""
-        if result.call is None or not any(fnmatchcase(result.tool, glob) for glob in self.tools):
+        if result.call is None or not matches_tool(result.tool, tuple(self.tools)):
             return ()
         # `has_failed` returns None if the outcome is unknown; such calls stay unchanged.
         is_known_good = bool(result.call.inputs) and has_failed(result.text, result.is_error, result.call) is False

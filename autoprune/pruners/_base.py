@@ -42,8 +42,6 @@ from autoprune.settings import (
     variables,
 )
 from autoprune.strategies.catalog import (
-    CLEARING,
-    FOLDING,
     OPTIONS,
     STRATEGIES,
     available,
@@ -314,7 +312,7 @@ class Configured:
                 raise SettingsError(f"{name} is {function!r}: give a function, or None")
         self._given_count = count
         self._clock = clock
-        self.strategies = available(FOLDING if self.is_folding else CLEARING)
+        self.strategies = {**available(folding=self.is_folding)}
         self.default = next(iter(self.strategies.values()))
         self._has_strategy = strategy is not None
         if strategy is not None:

@@ -60,15 +60,10 @@ def makers(names: Iterable[str] = STRATEGIES) -> dict[str, Callable[..., Any]]:
     return {name: resolve_name(f"autoprune.strategies.{STRATEGIES[name]}") for name in names}
 
 
-def available(names: Iterable[str] = CLEARING) -> dict[str, Any]:
-    """Return the strategies that ship, with their defaults, by name."""
-    return {name: _with_defaults(name) for name in names}
-
-
 @cache
-def _with_defaults(name: str) -> Any:
-    """Make a strategy that ships once: strategies are frozen, so all pruners can share it."""
-    return makers([name])[name]()
+def available(*, folding: bool = False) -> Mapping[str, Any]:
+    """Return the strategies that ship, with their defaults, by name. They are frozen, so all pruners share them."""
+    return {name: make() for name, make in makers(FOLDING if folding else CLEARING).items()}
 
 
 @lru_cache(maxsize=64)

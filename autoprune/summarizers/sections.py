@@ -9,7 +9,8 @@ from typing import TypeAlias
 from autoprune.conversation.messages import one_line
 from autoprune.conversation.summary import escape_end_mark
 from autoprune.conversation.transcript import Speaker
-from autoprune.facts.utterances import Utterance, is_answer_text
+from autoprune.facts.outcomes import is_answer_text
+from autoprune.facts.utterances import Utterance
 from autoprune.planning.clamping import Clamp, missing_tokens
 from autoprune.planning.view import SAID_SHARE
 from autoprune.summarizers.brief import Brief

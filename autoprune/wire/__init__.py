@@ -41,7 +41,6 @@ from autoprune.wire._parts import (
     join_entries,
     json_text,
     payload,
-    seen_block,
     text_block,
     tokens,
 )
@@ -66,7 +65,7 @@ from autoprune.wire._validation import (
     problems,
     repair,
 )
-from autoprune.wire.parsing import UNKNOWN, Format, Parser, native_call, native_result, parse
+from autoprune.wire.parsing import UNKNOWN, Format, Parser, native_call, native_result, parse, seen_block
 
 __all__ = [
     "BEGINNING",

@@ -1,7 +1,7 @@
 """The contents of messages: count their tokens, and make payloads whose texts can be replaced."""
 
 import json
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any, NamedTuple, TypeAlias
 
@@ -85,16 +85,6 @@ def json_text(value: object) -> str:
         return json.dumps(value, ensure_ascii=False, default=_plain_fields)
     except (ValueError, TypeError, RecursionError) as error:
         raise ConversationError(f"arguments that cannot be written as JSON: {error}") from error
-
-
-def seen_block(message: Mapping[str, object], kinds: Container[object]) -> str | None:
-    """Describe the first block of a message whose `type` is one of `kinds`; None if there is none."""
-    content = message.get("content")
-    for item in content if isinstance(content, list | tuple) else ():
-        kind = fields_of(item).get("type")
-        if isinstance(kind, str) and kind in kinds:
-            return f"a block of type {kind!r}"
-    return None
 
 
 def _plain_fields(value: object) -> object:

@@ -9,7 +9,7 @@ from autoprune.conversation.messages import fields, fields_of, listed, with_item
 from autoprune.conversation.transcript import Entry, Path, Speaker, ToolCall
 from autoprune.tokens import MESSAGE_TOKENS, NAME_TOKENS, Count
 from autoprune.wire._media import OPENAI
-from autoprune.wire._parts import Payload, payload, seen_block, text_block, tokens
+from autoprune.wire._parts import Payload, payload, text_block, tokens
 from autoprune.wire._rules import (
     ALTERNATE,
     ASTRAY,
@@ -31,7 +31,7 @@ from autoprune.wire._rules import (
     string_of,
     without_field,
 )
-from autoprune.wire.parsing import Parser, native_call, native_result
+from autoprune.wire.parsing import Parser, native_call, native_result, seen_block
 
 SPEAKERS: Mapping[object, Speaker] = {
     "system": Speaker.SYSTEM,

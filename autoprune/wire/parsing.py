@@ -19,14 +19,14 @@ The other dialects require one of their opening tags in the model's last output,
 
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
 from autoprune.conversation.edits import XML
 from autoprune.conversation.folded_steps import MARK, FoldedSteps, split_blocks
-from autoprune.conversation.messages import NOTHING, item
+from autoprune.conversation.messages import NOTHING, fields_of, item
 from autoprune.conversation.transcript import (
     Entry,
     Label,
@@ -211,6 +211,16 @@ class Format(Protocol):
 
 Choose: TypeAlias = Callable[[object, int], tuple[Mapping[str, object], Format]]  # a message's fields, and its format
 Texts: TypeAlias = Callable[[Mapping[str, object], Entry], Iterable[str]]  # the texts of a message with this entry
+
+
+def seen_block(message: Mapping[str, object], kinds: Container[object]) -> str | None:
+    """Describe the first block of a message whose `type` is one of `kinds`; None if there is none."""
+    content = message.get("content")
+    for block in content if isinstance(content, list | tuple) else ():
+        kind = fields_of(block).get("type")
+        if isinstance(kind, str) and kind in kinds:
+            return f"a block of type {kind!r}"
+    return None
 
 
 def parse(messages: Sequence[object], parser: "Parser", fixed_tokens: int) -> Transcript:

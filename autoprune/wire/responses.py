@@ -14,7 +14,7 @@ from autoprune.conversation.messages import fields, fields_of, listed, nested, w
 from autoprune.conversation.transcript import Entry, Location, Speaker, ToolCall, ToolResult
 from autoprune.tokens import MESSAGE_TOKENS, Count
 from autoprune.wire._media import OPENAI, Medium
-from autoprune.wire._parts import Payload, encrypted_tokens, payload, seen_block, tokens
+from autoprune.wire._parts import Payload, encrypted_tokens, payload, tokens
 from autoprune.wire._rules import (
     EMPTY,
     Event,
@@ -27,7 +27,7 @@ from autoprune.wire._rules import (
     string_of,
     without_field,
 )
-from autoprune.wire.parsing import Parser, native_call, native_result
+from autoprune.wire.parsing import Parser, native_call, native_result, seen_block
 
 NAME = "openai_responses"
 media = OPENAI

@@ -8,8 +8,9 @@ from tables import each_row
 from utterances import call, result
 
 from autoprune import AgenticConversationPruner, Protections, PruneArgs
-from autoprune.facts.utterances import ANSWER_TOOLS, is_answer, utterances
-from autoprune.facts.utterances import answer_text as said
+from autoprune.facts.outcomes import ANSWER_TOOLS, is_answer
+from autoprune.facts.outcomes import answer_text as said
+from autoprune.facts.utterances import utterances
 from autoprune.strategies.clearing import LowWater, ToolOutputCleanup
 from autoprune.summarizers import _snapshot
 from autoprune.summarizers.brief import Brief

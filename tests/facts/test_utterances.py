@@ -15,8 +15,9 @@ from tables import each_row
 
 from autoprune.conversation.messages import sendable
 from autoprune.conversation.transcript import Location, Speaker, ToolCall, ToolResult
-from autoprune.facts.utterances import Utterance, is_answer, utterances
-from autoprune.facts.utterances import answer_text as said_through
+from autoprune.facts.outcomes import answer_text as said_through
+from autoprune.facts.outcomes import is_answer
+from autoprune.facts.utterances import Utterance, utterances
 from autoprune.summarizers.rendering import MARK, describe_call, render
 from autoprune.tokens import exact
 from autoprune.wire import new_parser

@@ -27,7 +27,8 @@ from autoprune.apps.replay.statements import stated_atoms
 from autoprune.apps.replay.visible import Texts, numbers, strings
 from autoprune.conversation.transcript import Speaker, ToolResult, Transcript
 from autoprune.facts.calls import argument_texts, arguments
-from autoprune.facts.utterances import answer_text, is_answer, is_continuation, user_words
+from autoprune.facts.outcomes import answer_text, is_answer
+from autoprune.facts.utterances import is_continuation, user_words
 from autoprune.strategies.worth import BY_CHANCE, LEAST_SHARED, InUse, distinctive_words, is_plan
 
 LONG_TEXT = 1_000  # characters of a text whose material is protected when it is written

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from autoprune.facts.utterances import is_answer_text
+from autoprune.facts.outcomes import is_answer_text
 from autoprune.summarizers.sections import EARLIER, GOAL, Section, body_of, parse_sections, quantity, write_sections
 
 REQUESTS = "What the user asked later, and the answers"

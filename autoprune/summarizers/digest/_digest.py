@@ -1,12 +1,24 @@
-"""Fit the contents of a digest into a number of tokens: old items are dropped first, the first request last."""
+"""Write a digest that fits into a number of tokens: old items are dropped first, the first request last."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from typing import ClassVar
 
 import autoprune.summarizers.digest._contents as _contents
 from autoprune.conversation.messages import one_line, sendable
-from autoprune.summarizers.digest._contents import ANSWER, SAID, SHORTENED, Contents, Exchange, request_line
+from autoprune.summarizers.brief import Answer, Brief, Failed, Written
+from autoprune.summarizers.digest._contents import (
+    ANSWER,
+    REQUESTS,
+    SAID,
+    SHORTENED,
+    Contents,
+    Exchange,
+    parse_contents,
+    request_line,
+)
+from autoprune.summarizers.digest._reading import extend_contents
 from autoprune.summarizers.sections import (
     LEAST_TOKENS,
     MOST_SHARE,
@@ -15,6 +27,9 @@ from autoprune.summarizers.sections import (
     SHARE,
     TINY,
     cut,
+    left_out_note,
+    parse_sections,
+    request_of,
     share_room,
     shorten,
 )
@@ -46,6 +61,34 @@ ANSWERS_SHARE = 0.2  # of the tokens, the least for answers; they get more if th
 LEAST_ANSWER = 24  # tokens of an answer that is cut
 
 Candidate = tuple[float, str, int]  # when it is taken, its part, and its tokens
+
+
+@dataclass(frozen=True)
+class Digest:
+    """Write a digest of a brief: sections with the user's requests, plan, files, commands, errors and findings.
+
+    Deterministic: the same brief gives the same text, in any process. The text has at most `brief.max_tokens` tokens
+    and is blank only if not even a character fits. The user's words are kept verbatim as far as they fit: the first
+    request, the latest request and another summarizer's earlier summary are shortened last.
+
+    A previous digest (`brief.previous`) is parsed and continued, so that it loses only its oldest items that do not
+    fit; any other previous text is kept as an earlier summary.
+    """
+
+    calls_model: ClassVar[bool] = False
+    keeps_request: ClassVar[bool] = True
+    fallback: ClassVar[None] = None
+
+    def __call__(self, brief: Brief) -> Answer:
+        """Return the digest."""
+        contents = extend_contents(parse_contents(sendable(brief.previous)), brief.utterances, request_of(brief))
+        text = fit_contents(contents, brief.count, brief.max_tokens)
+        if not text:
+            return Failed("there is no room for a word")
+        is_whole = parse_sections(text) is not None
+        shown = [one.request for one in parse_contents(text).exchanges if one.request] if is_whole else []
+        requests = contents.left_out.get(REQUESTS, 0) + sum(bool(one.request) for one in contents.exchanges)
+        return Written(text, notes=tuple(left_out_note(contents.goal, text, shown, requests - len(shown))))
 
 
 def fit_contents(contents: Contents, count: Count, max_tokens: int) -> str:
