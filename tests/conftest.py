@@ -37,17 +37,22 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Skip the import of modules that only the full profile runs."""
+    """Skip the import of modules that only the full profile runs, unless they are named."""
     name = collection_path.relative_to(config.rootpath).as_posix()
-    return None if profiles.is_full() or not f"{name}/".startswith(profiles.FULL_ONLY) else True
+    return None if profiles.is_full() or not f"{name}/".startswith(_left_out(config)) else True
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if profiles.is_full():
         return
-    long = [item for item in items if item.get_closest_marker("full") or item.nodeid.startswith(profiles.FULL_ONLY)]
+    long = [item for item in items if item.get_closest_marker("full") or item.nodeid.startswith(_left_out(config))]
     config.hook.pytest_deselected(items=long)
     items[:] = [item for item in items if item not in long]
+
+
+def _left_out(config: pytest.Config) -> tuple[str, ...]:
+    """Return the beginnings of the modules that only the full profile runs, without those that were named."""
+    return tuple(each for each in profiles.FULL_ONLY if not any(name.startswith(each) for name in config.args))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -93,6 +93,7 @@ class CustomReason(str):
     """A strategy's own reason: a short text, with a `sentence` that explains it to people; by default the same text."""
 
     sentence: str
+    lasts = False
 
     def __new__(cls, text: str, sentence: str = "") -> "CustomReason":
         """Create a reason from its text and its sentence."""
@@ -106,14 +107,18 @@ class CustomReason(str):
 
 
 class Reason(StrEnum):
-    """The reason why a part was changed or kept; `sentence` explains the reason to people."""
+    """The reason why a part was changed or kept; `sentence` explains the reason to people.
+
+    A reason that `lasts` keeps a result unchanged at all later requests too.
+    """
 
     sentence: str
+    lasts: bool
 
-    def __new__(cls, text: str, sentence: str) -> "Reason":
+    def __new__(cls, text: str, sentence: str, lasts: bool = False) -> "Reason":
         """Create a reason with a text for programs and a sentence for people."""
         reason = str.__new__(cls, text)
-        reason._value_, reason.sentence = text, sentence
+        reason._value_, reason.sentence, reason.lasts = text, sentence, lasts
         return reason
 
     OVER_SAFE_ZONE = ("over_safe_zone", "the prompt was above the safe zone: oldest first, until it fits")
@@ -128,17 +133,17 @@ class Reason(StrEnum):
     WITHIN_SAFE_ZONE = ("within_safe_zone", "the prompt is within the safe zone without clearing it")
     NOT_CHOSEN = ("not_chosen", "the strategy chose to keep it")
     UNSEEN = ("unseen", "the model has not seen it yet")
-    NO_GAIN = ("no_gain", "a placeholder would not be smaller")
-    ALREADY_CLEARED = ("already_cleared", "it was cleared before")
+    NO_GAIN = ("no_gain", "a placeholder would not be smaller", True)
+    ALREADY_CLEARED = ("already_cleared", "it was cleared before", True)
     BOUND = ("bound", "thinking behind it is bound to it, and thinking_policy is 'refuse'")
-    PINNED = ("pinned", "protected: its message is pinned")
-    PROTECTED_TOOL = ("protected_tool", "protected: results of its tool always stay")
-    PROTECTED_PATH = ("protected_path", "protected: results of its path always stay")
-    INSTRUCTIONS = ("instructions", "protected: it is a file of instructions for agents")
-    USER_ANSWER = ("user_answer", "protected: the user's own words")
+    PINNED = ("pinned", "protected: its message is pinned", True)
+    PROTECTED_TOOL = ("protected_tool", "protected: results of its tool always stay", True)
+    PROTECTED_PATH = ("protected_path", "protected: results of its path always stay", True)
+    INSTRUCTIONS = ("instructions", "protected: it is a file of instructions for agents", True)
+    USER_ANSWER = ("user_answer", "protected: the user's own words", True)
     REFERRED_TO = ("referred_to", "protected: a later read refers to it, or it refers to an earlier one")
-    FAILED = ("failed", "protected: results of failed calls stay")
-    SMALL = ("small", "protected: it is smaller than the least size to clear")
+    FAILED = ("failed", "protected: results of failed calls stay", True)
+    SMALL = ("small", "protected: it is smaller than the least size to clear", True)
     AMONG_LAST = ("among_last", "protected: it is among the newest results")
     IN_TOKEN_WINDOW = ("in_token_window", "protected: it is within the newest tokens")
 

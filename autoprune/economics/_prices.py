@@ -220,7 +220,7 @@ def model_prices(
 
 
 def _tiers(listed: Any) -> Iterator[Tier]:
-    """Yield the tiers of a model. The cache's prices rise like that of the input, in every list that has tiers."""
+    """Yield the tiers of a model. The cache's prices rise like the input's, as in all lists but a few resellers'."""
     base, answer = _price(listed.input_mtok), _price(listed.output_mtok)
     dearer = {each.start: each.price for each in getattr(listed.output_mtok, "tiers", ())}
     for each in getattr(listed.input_mtok, "tiers", ()):

@@ -45,6 +45,7 @@ EDITOR_COMMANDS: Mapping[object, str] = {
 # Codex's apply_patch.
 PATCH = re.compile(r"^\*\*\* (Add|Update|Delete) File: ([^\r\n]+)", re.MULTILINE)
 HUNK = re.compile(r"^@@", re.MULTILINE)
+CHANGING = frozenset(("created", "written", "edited"))  # the verbs of a file whose content is new
 PATCH_VERBS = {"Add": "created", "Update": "edited", "Delete": "deleted"}
 # SWE-agent's commands work on the file that is open: "edit 14:75", "insert 3", "create a.py".
 ON_OPEN_FILE = re.compile(r"\s*(edit|insert|append|create|open|goto|scroll)(?:_\w+)?(?=\s|\Z)")

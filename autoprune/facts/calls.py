@@ -37,6 +37,10 @@ COMMAND_ID_NAMES = ("session_id", "bash_id", "shell_id", "task_id", "shellId")
 PATCH_NAMES = frozenset(("input", "patch", "patchtext", "diff", "command", "cmd", "script"))
 PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): ([^\r\n]+)", re.MULTILINE)
 DIFFED = re.compile(r"^--- (?:a/)?([^\t\r\n]+)[^\n]*\n\+\+\+ (?:b/)?([^\t\r\n]+)", re.MULTILINE)
+# Words in the names of tools that plan: those that give all of a list, and others.
+PLAN_LISTS = frozenset(("todo", "todos", "todowrite", "plan", "checklist"))
+PLANS = PLAN_LISTS | {"todoread", "think", "thinking", "sequentialthinking"}
+TASKS = frozenset(("create", "update", "list", "get", "add", "set"))  # beside "task" in such a name
 WILDCARDS = re.compile(r"(\*\*/|\*\*|\*|\?|\[[!^]?[^\]/]+\]|\{[^{}]*,[^{}]*\})")
 CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 WORDS = re.compile(r"[a-z]+")
@@ -177,6 +181,12 @@ def is_recall(call: ToolCall | None) -> bool:
         if isinstance(id, str) and ID.fullmatch(id):
             return True
     return RECALL.search(command(call)) is not None
+
+
+def is_plan(call: ToolCall) -> bool:
+    """Return whether a call only plans: a todo list, a task list, `update_plan`, a tool to think."""
+    words = set(tool_words(call.name))
+    return not PLANS.isdisjoint(words) or bool(words & {"task", "tasks"} and words & TASKS)
 
 
 def argument_texts(call: ToolCall) -> str:

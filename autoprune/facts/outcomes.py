@@ -229,14 +229,14 @@ def is_cancellation(text: str) -> bool:
 
 def background_id(text: str) -> str:
     """Return the id of a command that continues in the background after its result; "" for other results."""
-    match = BACKGROUND.match(text[:HEAD])
+    match = BACKGROUND.match(_without_tags(text)[:HEAD])
     return next(name for name in match.groups() if name) if match else ""
 
 
 def _says_failed(text: str, call: ToolCall | None) -> bool | None:
     """Return whether the text alone says that the call failed; None if it does not say for certain."""
-    if text[:1] == "{":
-        return _document_failed(_parse_document(text))
+    if (body := _without_tags(text))[:1] == "{":
+        return _document_failed(_parse_document(body))
     head, tail = _both_ends(text)
     script = command(call)
     is_made_up_for = has_fallback(script)
@@ -263,15 +263,21 @@ def _verdict_failed(head: str, tail: str) -> bool:
 
 def _both_ends(text: str) -> tuple[str, str]:
     """Return the beginning and the end of a tool's output, without a dialect's tags and terminal colors."""
-    start = match.end() if (match := OPENING.match(text)) else 0
-    head, tail = text[start : start + HEAD], CLOSING.sub("", text[max(start, len(text) - TAIL) :]).rstrip()
+    body = _without_tags(text)
+    head, tail = body[:HEAD], CLOSING.sub("", body[-TAIL:]).rstrip()
     while (last := tail.rpartition("\n"))[0] and FAINT.fullmatch(last[2]):
         tail = last[0].rstrip()
     return (COLORS.sub("", head), COLORS.sub("", tail)) if "\x1b" in text else (head, tail)
 
 
+def _without_tags(text: str) -> str:
+    """Return the content of a result in the XML dialect; any other text unchanged."""
+    return CLOSING.sub("", text[match.end() :]).strip() if (match := OPENING.match(text)) else text
+
+
 def exit_code(text: str) -> int | None:
     """Return the exit code that a harness wrote at the head or foot of a result; None if there is no exit code."""
+    text = _without_tags(text)
     tail = text[-TAIL:]
     match = HEADERS.match(text[:HEAD]) or (FOOTERS.search(tail) if "xit" in tail.lower() else None)
     if match:

@@ -25,13 +25,12 @@ from autoprune.conversation.folded_steps import FoldedSteps, block
 from autoprune.conversation.messages import one_line
 from autoprune.conversation.transcript import Entry, ToolCall, ToolResult
 from autoprune.facts import shell
-from autoprune.facts.actions import Action, edited_places, patched_files
+from autoprune.facts.actions import CHANGING, Action, edited_places, patched_files
 from autoprune.facts.calls import arguments, is_instruction_file, is_recall, paths, target, tool_words
 from autoprune.facts.utterances import SKILLS
 from autoprune.planning.steps import Step, make_fold, neighbors
 from autoprune.planning.view import Candidate, View
 from autoprune.strategies.bills import Cut
-from autoprune.strategies.worth import CHANGING
 
 # Placeholders: the more tokens a result has, the more tokens of names, within bounds.
 NAMES_SHARE, LEAST_NAMES, MOST_NAMES = 0.03, 8, 150

@@ -39,8 +39,8 @@ from math import inf
 from typing import NamedTuple
 
 from autoprune.conversation.transcript import Entry, Speaker, ToolCall, ToolResult
-from autoprune.facts.actions import Action
-from autoprune.facts.calls import argument_texts, arguments, command, identifiers, paths, tool_words
+from autoprune.facts.actions import CHANGING, Action
+from autoprune.facts.calls import argument_texts, arguments, command, identifiers, is_plan, paths, tool_words
 
 LEAST_TOKENS = 60  # smaller results always stay: their placeholder would save next to nothing
 TOUCHED_FACTOR, TOUCHED_HALF = 6.0, 40  # the factor of a touched file, and its half-life in requests
@@ -293,7 +293,6 @@ BY_CHANCE = 0.25  # of the most words that a result shares: with fewer, the text
 COMMON = 4  # results; a word in so many is not distinctive
 MOST_COMPARED = 4  # texts that each result is compared with, so that the cost stays linear
 LEAST_WRITING = 1_000  # characters of arguments: fewer are a query, more are the agent's text, such as a report
-CHANGING = frozenset(("created", "written", "edited"))  # verbs of `Action.files`
 GRAM = 4  # characters of a script without spaces that count as a word
 WITHOUT_SPACES = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff"  # Thai to Khmer, kana, Han
 NUMBER = r"\d{1,3}(?:[,'_\u00a0\u202f]\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?"
@@ -313,8 +312,6 @@ PROSE, CODE = frozenset(PROSE_TYPES.split()), frozenset(CODE_TYPES.split())
 MATERIAL = re.compile(r"\bgit\b[^|;&\n]*? (?:diff|show)\b|\bgh (?:issue|pr) (?:view|diff)\b")
 SEARCHES = frozenset(("grep", "glob", "ls", "list", "search", "find"))  # words in the names of tools
 WEB = frozenset(("web", "fetch", "browser", "page"))
-PLANS = frozenset(("todo", "todos", "todowrite", "todoread", "plan", "think", "thinking", "sequentialthinking"))
-TASKS = frozenset(("create", "update", "list", "get", "add", "set"))  # beside "task" in a tool's name
 
 
 class AgentText(NamedTuple):
@@ -515,12 +512,6 @@ def written_text(action: Action) -> AgentText | None:
 def prose(text: str) -> AgentText:
     """Return a text that the agent wrote for a person."""
     return AgentText(text, True, TOKENS_PER_CHARACTER * max(0, len(text) - FREE_PROSE))
-
-
-def is_plan(call: ToolCall) -> bool:
-    """Return whether a call only plans: a todo list, a task list, `update_plan`, a tool to think."""
-    words = set(tool_words(call.name))
-    return not PLANS.isdisjoint(words) or bool(words & {"task", "tasks"} and words & TASKS)
 
 
 def is_document(action: Action) -> bool:

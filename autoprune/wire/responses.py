@@ -66,7 +66,7 @@ NAMED = {"function_call": "arguments", "custom_tool_call": "input"}
 # Calls whose type is their tool, and the field of their arguments: an object that the API validates.
 ACTED = ("local_shell_call", "shell_call", "computer_call")
 TYPED = {**dict.fromkeys(ACTED, "action"), "apply_patch_call": "operation"}
-OUTPUTS = frozenset(("function_call_output", "custom_tool_call_output", *(f"{kind}_output" for kind in TYPED)))
+OUTPUTS = {f"{call}_output": call for call in (*NAMED, *TYPED)}  # the type of each call, by that of its output
 # The fields of an item that the model does not read.
 BESIDE = frozenset(
     (
@@ -313,15 +313,10 @@ def _text_of(block: Mapping[str, object]) -> str | None:
 
 # Its rules
 
-# The type of each call, by the type of its output. A request for approval may stay without an answer, and a program has
-# no output while its calls wait for results.
+# The same for all pairs. A request for approval may stay without an answer, and a program has no output while its calls
+# wait for results.
 CALL_OF = {
-    "function_call_output": "function_call",
-    "custom_tool_call_output": "custom_tool_call",
-    "local_shell_call_output": "local_shell_call",
-    "shell_call_output": "shell_call",
-    "apply_patch_call_output": "apply_patch_call",
-    "computer_call_output": "computer_call",
+    **OUTPUTS,
     "tool_search_output": "tool_search_call",
     "mcp_approval_response": "mcp_approval_request",
     "program_output": "program",

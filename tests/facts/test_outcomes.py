@@ -87,8 +87,9 @@ def test_an_error_flag_that_is_false_means_success_unless_the_text_contradicts_i
     ],
 )
 def test_an_exit_code_is_found_where_harnesses_write_it(text: str, code: int):
-    assert exit_code(text) == code
-    assert has_failed(text, None) is (code != 0)
+    in_xml = f"\n<message>It ran.</message>\n<content>\n{text}\n</content>\n"
+    assert exit_code(text) == exit_code(in_xml) == code
+    assert has_failed(text, None) is has_failed(in_xml, None) is (code != 0)
 
 
 @each_row(

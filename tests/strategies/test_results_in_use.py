@@ -105,6 +105,7 @@ TODOS = {"todos": "".join(f"{at}. Read document {at} and note its amounts. " for
 SCRIPT = ("total = sum(float(row[4]) for row in rows if row[2] == 'N')\nprint(total)\n" * 20)[:1_200]
 ACTS: dict[str, list[Round]] = {
     "a todo list": [[Step("TodoWrite", TODOS, "ok")], [Step("update_plan", {"plan": TODOS["todos"] * 10}, "ok")]],
+    "a checklist": [[Step("update_checklist", {"items": TODOS["todos"] * 10}, "ok")]],
     "a note": [[Step("write", {"path": "notes.md", "content": "The first amounts differ. " * 5}, "ok")]],
     "a script in a file": [[Step("write", {"path": "total.py", "content": SCRIPT}, "ok")]],
     "a script": [[Step("bash", {"command": f"python - <<'EOF'\n{SCRIPT}EOF"}, "812.5")]],

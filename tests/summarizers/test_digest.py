@@ -553,6 +553,7 @@ def test_a_plan_in_a_text_ends_with_its_turn():
             ["- [x] a", "- [ ] b"],
         ),
         ("update_plan", {"plan": [{"step": "a", "status": "in_progress"}]}, ["- [~] a"]),
+        ("todowrite", {"todos": [{"content": "a", "status": "in_progress"}]}, ["- [~] a"]),
         ("update_todo_list", {"todos": "[x] a\n[ ] b"}, ["- [x] a", "- [ ] b"]),
         ("ExitPlanMode", {"plan": "# Do it\n```\ncode\n```\n- now"}, ["- # Do it", "- now"]),
     ],

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from hypothesis import HealthCheck, Phase, settings
 
 # Modules that start servers, processes or browsers, replay long sessions, or test the test provider. Only the full
-# profile runs them; in the quick one other tests cover the functions that they call.
+# profile runs them, unless the command names them; in the quick one other tests cover most of the code that they call.
 FULL_ONLY = (
     "tests/cli/test_cli_files.py",
     "tests/cli/test_cli_recall.py",

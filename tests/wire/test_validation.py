@@ -19,7 +19,18 @@ from tables import each_row
 from autoprune import AgenticConversationPruner, ConversationPruner
 from autoprune.conversation.transcript import Entry, Speaker
 from autoprune.errors import ConversationError, RuleError, SettingsError
-from autoprune.wire import PROVIDERS, SHIPPED, Problem, Provider, Repair, Round, check_accepted, problems, repair
+from autoprune.wire import (
+    PROVIDERS,
+    SHIPPED,
+    UNREPAIRED,
+    Problem,
+    Provider,
+    Repair,
+    Round,
+    check_accepted,
+    problems,
+    repair,
+)
 from autoprune.wire.parsing import Parser
 
 Found = list[tuple[str, tuple[int | str, ...], str]]
@@ -1260,6 +1271,22 @@ def test_the_documentation_names_every_rule(heading: str, table: list[tuple[list
         rule for row in re.findall(r"^\| (`.*?`) \|", section, re.MULTILINE) for rule in re.findall(r"`(\w+)`", row)
     ]
     assert sorted(named) == sorted({rule for _, expected in table for rule, _, _ in expected})
+
+
+@each_row(
+    ("provider", "table"),
+    [
+        ("anthropic", ANTHROPIC),
+        ("openai_chat", OPENAI_CHAT),
+        ("openai_responses", OPENAI_RESPONSES),
+        ("gemini", GEMINI),
+        ("bedrock", BEDROCK),
+    ],
+)
+def test_every_rule_that_can_be_mended_is_mended(provider: str, table: list[tuple[list[Any], Found]]):
+    mended = [repair(conversation, provider).conversation for conversation, _ in table]
+    left = {problem.rule for conversation in mended for problem in problems(conversation, provider)}
+    assert left <= set(UNREPAIRED)
 
 
 # Odd values

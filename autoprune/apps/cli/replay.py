@@ -346,11 +346,7 @@ def verdict_table(prices: Prices, ranking: Sequence[Standing], cost: str) -> Ren
         table.add_row(Text(heading, style="dim"))
         for each in rows:
             table.add_row(*_verdict_cells(each))
-    broken = (
-        f"{strategy_label(each.row)} broke a guarantee {count_noun(each.row.violations, 'time')}; --json says where"
-        for each in ranking
-        if each.row.violations
-    )
+    broken = (f"{strategy_label(each.row)}: {each.broken}; --json says where" for each in ranking if each.broken)
     sentence = Text(advice(ranking), style="bold")
     return Group(_prices_line(prices, cost), table, *(Text(line, "bold red") for line in broken), "", sentence, "")
 

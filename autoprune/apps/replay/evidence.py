@@ -26,10 +26,10 @@ from autoprune.apps.replay.atoms import GROUPS, STATED, Atom, AtomGroup, Kind, a
 from autoprune.apps.replay.statements import stated_atoms
 from autoprune.apps.replay.visible import Texts, numbers, strings
 from autoprune.conversation.transcript import Speaker, ToolResult, Transcript
-from autoprune.facts.calls import argument_texts, arguments
+from autoprune.facts.calls import argument_texts, arguments, is_plan
 from autoprune.facts.outcomes import answer_text, is_answer
 from autoprune.facts.utterances import is_continuation, user_words
-from autoprune.strategies.worth import BY_CHANCE, LEAST_SHARED, InUse, distinctive_words, is_plan
+from autoprune.strategies.worth import BY_CHANCE, LEAST_SHARED, InUse, distinctive_words
 
 LONG_TEXT = 1_000  # characters of a text whose material is protected when it is written
 MOST_SOURCES = 3  # a statement that more earlier results show is common

@@ -12,7 +12,6 @@ from autoprune.apps.replay.evidence import PROTECTED_NAMES
 from autoprune.apps.replay.rows import FEW_ATOMS, MAIN, Interval, Row, rounded
 from autoprune.apps.replay.verdict import MEANINGS, Standing, strategy_label
 from autoprune.economics import LISTS
-from autoprune.errors import count_noun
 
 FEWEST_POINTS = 3  # a chart of fewer strategies says less than their table
 OTHERS = "With a path and without `--strategy`, `autoprune replay` compares all strategies."
@@ -184,13 +183,7 @@ def _band(standing: Standing) -> str:
 
 def _row(each: Ranked, cells: Iterable[str]) -> Markup:
     """Create the row of a strategy: its number and name, and the cells of its figures."""
-    count = each.row.violations
-    what = (
-        f"{count_noun(count, 'prompt')} refused"
-        if each.standing.is_reference
-        else f"broke a guarantee {count_noun(count, 'time')}"
-    )
-    broken = element("small", what, class_="wrong") if count else ""
+    broken = element("small", each.standing.broken, class_="wrong") if each.standing.broken else ""
     number = element("span", str(each.number), class_=f"number {each.kind}")
     name = Markup(escape_text(each.name).replace("_", "_<wbr>"))  # narrow columns break there
     return element(

@@ -40,7 +40,7 @@ class Standing:
 
     `is_tied` means that its bill does not differ significantly from that of the row above in the band. Figures are
     judged as they are shown, rounded to three decimals. `run` is the command that prunes in the same way, "" if the
-    strategy is not that of `autoprune run`.
+    strategy is not that of `autoprune run`. `is_published` says that it is another tool's, which promises nothing.
     """
 
     row: Row
@@ -48,8 +48,16 @@ class Standing:
     band: float
     is_clairvoyant: bool = False
     is_reference: bool = False
+    is_published: bool = False
     is_tied: bool = False
     run: str = ""
+
+    @property
+    def broken(self) -> str:
+        """How often the strategy broke a guarantee, or had a prompt refused if it gives none; "" if never."""
+        number = self.row.violations
+        refused, broke = f"{count_noun(number, 'prompt')} refused", f"broke a guarantee {count_noun(number, 'time')}"
+        return "" if not number else refused if self.is_published else broke
 
     @property
     def rereads(self) -> Interval:
@@ -118,6 +126,7 @@ def _standing(row: Row, own: Sequence[Figures], run: str) -> Standing:
         band=next(band for band in BANDS if row.lowest >= band),
         is_clairvoyant=policy.is_clairvoyant,
         is_reference=policy.is_reference,
+        is_published=policy.is_published,
         run=run if strategy_label(row) == RUN_STRATEGY else "",
     )
 

@@ -5,7 +5,7 @@ terminal or a notebook. This needs rich, so `drawing` is imported lazily. `advic
 is not reached.
 """
 
-from autoprune.pruners.report._figures import LASTING, cleanup_statistics, reason
+from autoprune.pruners.report._figures import cleanup_statistics, reason
 from autoprune.pruners.report._report import Report, constant, ledger_figures
 
-__all__ = ["LASTING", "Report", "cleanup_statistics", "constant", "ledger_figures", "reason"]
+__all__ = ["Report", "cleanup_statistics", "constant", "ledger_figures", "reason"]

@@ -24,13 +24,6 @@ from autoprune.facts.outcomes import is_cleared
 from autoprune.planning.plan import Plan
 from autoprune.pruners.memory import Reading
 
-# Reasons that keep a result unchanged at all later requests too.
-LASTING = frozenset(
-    (
-        *(Reason.ALREADY_CLEARED, Reason.NO_GAIN, Reason.PINNED, Reason.PROTECTED_TOOL, Reason.PROTECTED_PATH),
-        *(Reason.INSTRUCTIONS, Reason.USER_ANSWER, Reason.FAILED, Reason.SMALL),
-    )
-)
 FLOOR = {
     "system": "system and developer messages",
     "summary": "the summary",
@@ -83,7 +76,7 @@ def _part(plan: Plan, result: ToolResult) -> str:
     return "unseen" if plan.is_unseen(result) else "kept"
 
 
-def reason(plan: Plan, result: ToolResult) -> str:
+def reason(plan: Plan, result: ToolResult) -> AnyReason:
     """Return the reason for a result's state after the prune."""
     if result in plan.kept:
         return plan.kept[result]
@@ -218,7 +211,7 @@ def stable_boundary(plan: Plan) -> int | None:
         return plan.head - 1 if plan.head else None
     entries = plan.transcript.entries
     answered = (at for at, entry in enumerate(entries) if plan.folds_steps and entry.speaker is Speaker.MODEL)
-    results = (result for result in plan.transcript.results if reason(plan, result) not in LASTING)
+    results = (result for result in plan.transcript.results if not reason(plan, result).lasts)
     may_change: tuple[Part | Thought, ...] = (*results, *plan.open_inputs, *plan.stripped_later)
     first = min((part.location.message for part in may_change), default=len(entries))
     first = min(first, next(answered, len(entries)) - 1) if plan.folds_steps else first

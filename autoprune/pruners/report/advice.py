@@ -16,7 +16,7 @@ from autoprune.errors import SettingsError
 from autoprune.facts.calls import target
 from autoprune.planning.clamping import Clamp
 from autoprune.planning.plan import Plan
-from autoprune.pruners.report import LASTING, Report, reason
+from autoprune.pruners.report import Report, reason
 from autoprune.settings import override
 from autoprune.tokens import scale_tokens
 
@@ -89,7 +89,7 @@ def _suggest_clamp(strategy: object, report: Report, tokens_left: Callable[[obje
 def _describe_giant(report: Report) -> str:
     """Describe the largest seen result that stays whole but could be cleared; "" if it is not large."""
     plan = report.plan
-    seen = [result for result in plan.kept if not plan.is_unseen(result) and reason(plan, result) not in LASTING]
+    seen = [result for result in plan.kept if not plan.is_unseen(result) and not reason(plan, result).lasts]
     if not seen:
         return ""
     giant: ToolResult = max(seen, key=lambda result: result.tokens)

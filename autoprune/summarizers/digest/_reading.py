@@ -10,7 +10,7 @@ from autoprune.conversation.messages import one_line
 from autoprune.conversation.transcript import Speaker
 from autoprune.facts import shell
 from autoprune.facts.actions import NO_RESULT, STILL_RUNNING, Action, read_actions
-from autoprune.facts.calls import arguments, tool_words
+from autoprune.facts.calls import PLAN_LISTS, arguments, tool_words
 from autoprune.facts.shell import hides_failures
 from autoprune.facts.utterances import Utterance, model_words
 from autoprune.summarizers.digest._commands import (
@@ -61,7 +61,6 @@ STEP = re.compile(
 )
 LONGEST_ITEM = 200  # characters of an item
 MOST_PLAN_LINES = 10  # of a plan that is a text
-PLAN_WORDS = frozenset(("todo", "todos", "plan", "checklist"))  # words in the names of tools that give all of the list
 ITEM_TEXTS = ("content", "step", "subject", "title", "task", "text", "description", "todo", "name")
 MARKS: Mapping[str, str] = {
     **dict.fromkeys(("completed", "complete", "done", "finished", "closed"), "[x]"),
@@ -350,7 +349,7 @@ def update_plan(action: Action, plan: Mapping[str, str]) -> Mapping[str, str]:
     words = tool_words(action.tool)
     if not action.call or action.failed or "read" in words:
         return plan
-    if not PLAN_WORDS.isdisjoint(words):
+    if not PLAN_LISTS.isdisjoint(words):
         items = [*_plan_items(arguments(action.call), 0)]
         # The first items of a list are dropped first: those that are done.
         return dict.fromkeys(sorted(items, key=lambda item: not item.startswith("[x]")), "") if items else plan
