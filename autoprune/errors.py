@@ -84,12 +84,12 @@ class SessionError(AutopruneError):
 
 
 def is_number(value: object, least: float = 0, kind: type | UnionType = int) -> bool:
-    """Whether a value is a number of at least `least`; True and False are not numbers."""
+    """Return whether a value is a number of at least `least`; True and False are not numbers."""
     return isinstance(value, kind) and not isinstance(value, bool) and bool(value >= least)  # type: ignore[operator]
 
 
 def is_share(value: object) -> bool:
-    """Whether a value is a number between 0 and 1."""
+    """Return whether a value is a number between 0 and 1."""
     return is_number(value, 0, int | float) and value <= 1  # type: ignore[operator]
 
 
@@ -142,7 +142,7 @@ ALIKE = 0.65  # of letters in common: "nope" is not openai
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A hint such as " (did you mean low_water?)" with the most similar known name; "" if none is similar."""
+    """Return a hint such as " (did you mean low_water?)" with the most similar known name; "" if none is similar."""
     from difflib import get_close_matches
 
     names = {_letters(name): name for name in known}
@@ -153,7 +153,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def near_or_all(word: str, known: Iterable[str]) -> str:
-    """A hint with the most similar known name, such as " (did you mean low_water?)", or else with all known names."""
+    """Return a hint with the most similar name, such as " (did you mean low_water?)", or else with all known names."""
     names = tuple(known)
     return did_you_mean(word, names) or f"; there are {', '.join(names)}"
 

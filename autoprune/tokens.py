@@ -193,7 +193,7 @@ class Memo(TextCache[int]):
 
 
 def exact(encoding: str = DEFAULT_ENCODING) -> ExactCounter:
-    """The exact counter of an encoding, shared within this process."""
+    """Return the exact counter of an encoding, shared within this process."""
     return _exact(BUNDLED.get(encoding, encoding))
 
 
@@ -203,7 +203,7 @@ def _exact(encoding: str) -> ExactCounter:
 
 
 def for_model(model: str | None) -> tuple[Count, str | None]:
-    """The counter for a model, and a warning if its counts are an estimate.
+    """Return the counter for a model, and a warning if its counts are an estimate.
 
     tiktoken names the encodings of OpenAI's models. If a model has no public vocabulary, or one that is not bundled,
     o200k_base is used instead.
@@ -222,7 +222,7 @@ def for_model(model: str | None) -> tuple[Count, str | None]:
 
 
 def calibration(usage: object, counted: int) -> float:
-    """The number of the provider's tokens per counted token. Pass it back as `calibration=`.
+    """Return the number of the provider's tokens per counted token. Pass it back as `calibration=`.
 
     `usage` is the usage of a response (an SDK object or a mapping), `counted` what `count_tokens` gave for the request
     that was answered. Anthropic's and Bedrock's three input fields are added up; OpenAI's and Gemini's prompt tokens
@@ -238,13 +238,13 @@ def calibration(usage: object, counted: int) -> float:
 
 
 def is_plausible(ratio: float) -> bool:
-    """Whether a provider's tokens per counted token can be true."""
+    """Return whether a provider's tokens per counted token can be true."""
     least, most = PLAUSIBLE
     return least <= ratio <= most
 
 
 def spent_tokens(usage: object) -> int:
-    """The tokens of a prompt and its answer, from the provider's usage.
+    """Return the tokens of a prompt and its answer, from the provider's usage.
 
     Raises SettingsError if the usage has no input tokens.
     """
@@ -252,7 +252,7 @@ def spent_tokens(usage: object) -> int:
 
 
 def prompt_tokens(usage: object) -> tuple[int, int]:
-    """The tokens of a prompt, and how many of them were cached, from the provider's usage.
+    """Return the tokens of a prompt, and how many of them were cached, from the provider's usage.
 
     Raises SettingsError if the usage has no input tokens.
     """
@@ -265,14 +265,14 @@ def prompt_tokens(usage: object) -> tuple[int, int]:
 
 
 def counts_cached(usage: object) -> bool:
-    """Whether a usage counts the tokens read from the cache, so that none means that nothing was read."""
+    """Return whether a usage counts the tokens read from the cache, so that none means that nothing was read."""
     own = [_value(usage, name) for name in CACHED_NAMES]
     own += [_value(_value(usage, name), "cached_tokens") for name in DETAILS]
     return any(isinstance(each, int) for each in own)
 
 
 def written_tokens(usage: object) -> int | None:
-    """The tokens of a prompt that were written to the cache, from the provider's usage; None if it does not say."""
+    """Return the tokens that a prompt wrote to the cache, from the provider's usage; None if it does not say."""
     own = [_value(usage, name) for name in WRITTEN_NAMES]
     own += [_value(_value(usage, name), "cache_write_tokens") for name in DETAILS]
     return max((each for each in own if isinstance(each, int)), default=None)
@@ -290,7 +290,7 @@ def _field(usage: object, name: str) -> int:
 
 
 def _first_count(usage: object, names: Iterable[str]) -> int:
-    """The first field that is a number above 0; 0 if none is."""
+    """Return the first field that is a number above 0; 0 if none is."""
     return next(filter(None, (_field(usage, name) for name in names)), 0)
 
 

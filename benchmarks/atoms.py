@@ -18,9 +18,9 @@ from pathlib import Path
 from statistics import mean
 
 from autoprune.apps.replay.atoms import Atom, Kind
+from autoprune.apps.replay.choices import Policy
 from autoprune.apps.replay.episode import Episode
 from autoprune.apps.replay.play import play
-from autoprune.apps.replay.policies import Policy
 from autoprune.apps.replay.session import ReplayArgs, episodes
 from autoprune.apps.replay.stated_values import UNSPACED
 from autoprune.apps.replay.visible import Texts

@@ -16,9 +16,9 @@ from collections.abc import Iterator, Sequence
 from operator import sub
 from pathlib import Path
 
+from autoprune.apps.replay.choices import Policy
 from autoprune.apps.replay.corpus import Processes, one_by_one, replay_files
 from autoprune.apps.replay.episode_figures import OWN, Bill, Figures
-from autoprune.apps.replay.policies import Policy
 from autoprune.apps.replay.session import ReplayArgs
 from autoprune.apps.sessions.places import expand_names
 from autoprune.economics import Prices, prices

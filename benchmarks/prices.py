@@ -17,7 +17,7 @@ from datetime import UTC, date, datetime, time
 from importlib.metadata import version
 from pathlib import Path
 
-from autoprune.economics import lifetime, model_prices
+from autoprune.economics import life_text, model_prices
 from autoprune.settings import window_of
 
 PAGE = Path(__file__).parent.parent / "docs" / "economics.md"
@@ -38,7 +38,7 @@ def row(model: str, when: datetime) -> str:
     cost = "–" if known.input_price is None else f"${known.input_price * 1_000_000:.4g}"
     window = window_of(model)
     costs = (f"{each:.3g}" for each in (known.write, known.read, known.output))
-    cells = f"`{model}`", cost, *costs, lifetime(known.life), tiers or "–", f"{window:,}" if window else "–"
+    cells = f"`{model}`", cost, *costs, life_text(known.life), tiers or "–", f"{window:,}" if window else "–"
     return f"| {' | '.join(cells)} |"
 
 

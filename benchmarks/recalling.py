@@ -16,9 +16,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from autoprune.apps.replay.atoms import GROUPS
+from autoprune.apps.replay.choices import Policy
 from autoprune.apps.replay.episode import Episode
 from autoprune.apps.replay.play import play
-from autoprune.apps.replay.policies import Policy
 from autoprune.apps.replay.rows import MAIN, interval
 from autoprune.apps.replay.session import ReplayArgs, episodes
 from autoprune.apps.sessions.places import expand_names

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from itertools import accumulate
 from pathlib import Path
 
+from autoprune.apps.replay.choices import Policy
 from autoprune.apps.replay.episode import Episode
 from autoprune.apps.replay.episode_figures import OWN
 from autoprune.apps.replay.play import Run, play
-from autoprune.apps.replay.policies import Policy
 from autoprune.apps.replay.session import ReplayArgs, deciding_prices, episodes
 from autoprune.conversation.transcript import Speaker
 from autoprune.errors import SessionError

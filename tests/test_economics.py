@@ -11,7 +11,7 @@ from profiles import examples
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, SettingsError
-from autoprune.economics import CACHE_LIFE, DEFAULT, LISTS, Pauses, Prices, Tier, check_pauses, lifetime, prices
+from autoprune.economics import CACHE_LIFE, DEFAULT, LISTS, Pauses, Prices, Tier, check_pauses, life_text, prices
 from autoprune.settings import window_of
 
 # Prices
@@ -227,7 +227,7 @@ def test_an_unlisted_price_of_fast_mode_is_said():
     ],
 )
 def test_a_cache_life_is_formatted_in_its_largest_unit(seconds: float, words: str):
-    assert lifetime(seconds) == words
+    assert life_text(seconds) == words
 
 
 @each_row(

@@ -47,7 +47,7 @@ MOST_NAMES, MOST_FLOORS = 14, 11  # names at the top of the package
 # Call what callers pass, which may raise anything; or have somebody else's request, who must have an answer.
 STRANGERS = {
     "apps.cli.startup",
-    "apps.policies._prompts",
+    "apps.policies",
     "summarizers.driver",
     "apps.replay.corpus",
     "apps.proxy._application",

@@ -95,7 +95,7 @@ def find_summary(messages: Sequence[object]) -> RunningSummary | None:
 
 
 def _parse_summary(at: int, message: object, *, is_after_results: bool = False) -> RunningSummary | None:
-    """Parse the summary at the beginning of a message, or behind its results; None if there is anything else."""
+    """Parse the summary at the beginning of a message, or after its results; None if there is no summary."""
     name, content = content_of(message)
     is_blocks = isinstance(content, list | tuple) and bool(content)
     first = _find_head(content) if is_after_results else 0
@@ -122,7 +122,7 @@ def _parse_summary(at: int, message: object, *, is_after_results: bool = False) 
 
 
 def _find_head(content: object) -> int:
-    """Return the index of the block that begins with a summary's mark, behind results and words; 0 if there is none."""
+    """Return the index of the block that begins with a summary's mark, after results and words; 0 if there is none."""
     blocks = content if isinstance(content, list | tuple) else ()
     texts = ((at, fields_of(block).get("text")) for at, block in enumerate(blocks))
     return next((at for at, text in texts if isinstance(text, str) and HEAD.match(text)), 0)
@@ -189,7 +189,7 @@ def assemble(
 
 
 def _move_system(kept: Sequence[AssembledMessage], messages: Sequence[Any]) -> list[AssembledMessage]:
-    """Move system messages that lost their user's message, or the answer to it, behind the next user's message."""
+    """Move system messages that lost their user's message, or the answer to it, after the next user's message."""
     moved: list[AssembledMessage] = []
     waiting: list[AssembledMessage] = []
     place = None  # of the last answer to the user

@@ -35,7 +35,7 @@ from autoprune.economics._prices import (
     TextRatio,
     Tier,
     check_invoices,
-    lifetime,
+    life_text,
     model_prices,
     prices,
 )
@@ -62,7 +62,7 @@ __all__ = [
     "amount",
     "check_invoices",
     "check_pauses",
-    "lifetime",
+    "life_text",
     "model_prices",
     "prices",
 ]

@@ -178,7 +178,7 @@ def shared_prefix(before: Previous, now: Sent) -> tuple[int, bool]:
 
 
 def _stored(now: Sent, known: Iterable[int] = ()) -> tuple[int, ...]:
-    """The prefixes that are stored after a request, if the provider stores them at marks: `known` and its own."""
+    """Return the prefixes that are stored after a request if the provider stores them at marks: `known` and its own."""
     return tuple(sorted({*known, *(most for _, most in now.marks), len(now.sent)}))
 
 

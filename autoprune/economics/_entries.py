@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields, replace
 from textwrap import fill
 from typing import Any
 
-from autoprune.economics._prices import CACHE_LIFE, Prices, lifetime
+from autoprune.economics._prices import CACHE_LIFE, Prices, life_text
 from autoprune.errors import count_noun
 
 NOISE = 6  # decimals of an input token: floating-point sums are not exact beyond these
@@ -243,5 +243,5 @@ def _losses(total: Total) -> Iterator[str]:
 def _describe(prices: Prices) -> str:
     description = f"{prices.write:g} for one written to the cache, {prices.read:g} for one read"
     if prices.life != CACHE_LIFE:
-        description += f"; the cache is taken to live {lifetime(prices.life)}"
+        description += f"; the cache is taken to live {life_text(prices.life)}"
     return f"{description}{f' ({prices.note})' if prices.note else ''}"

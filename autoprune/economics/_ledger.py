@@ -169,7 +169,7 @@ class Ledger:
         return sum(entry.saved - entry.rewriting for entry in self._entries)
 
     def _times(self, prompt: int) -> float:
-        """The factor by which the tier of a prompt, in counted tokens, raises the price of its tokens."""
+        """Return the factor by which the tier of a prompt, in counted tokens, raises the price of its tokens."""
         return self.prices.tier(prompt * self.tokens_per_counted).prompt
 
     def _share_tier_savings(self, saved: float) -> None:

@@ -240,7 +240,7 @@ def _with_life(known: Prices, life: float | None) -> Prices:
     return replace(known, life=life, write=max(known.write, dearer) if is_dearer else known.write)
 
 
-def lifetime(seconds: float) -> str:
+def life_text(seconds: float) -> str:
     """Format the lifetime of a cache: 5 min, 1 h, 90 s. One that was observed has fractions, and is rounded."""
     if 1 < seconds < math.inf and seconds % 1:
         seconds = 60 * round(seconds / 60) if seconds >= 600 else round(seconds)

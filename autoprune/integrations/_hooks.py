@@ -20,7 +20,7 @@ example; docs/formats.md describes formats), and give it to `FrameworkPruner`:
     result = self._pruner.prune(request.messages, request.model, [request.system, *schemas_as_json])
     request.messages = result.conversation
 
-Some models need parameters in the next request, because it has thinking behind an edit (docs/thinking.md).
+Some models need parameters in the next request, because it has thinking after an edit (docs/thinking.md).
 `RequestPruner` adds them to the body. `FrameworkPruner` returns them as `result.request_parameters`: merge them with
 `thinking_settings`, or raise `cannot_send` if the framework has no place for them.
 
@@ -96,7 +96,7 @@ def _find_past(known: Recent[RequestSettings], messages: object) -> RequestSetti
 
 
 def _find_pruner(pruning: Pruning, strategy: str | Strategy | None) -> AnyPruner:
-    """The given pruner, or a new one for settings or a safe zone, with the strategy to use."""
+    """Return the given pruner, or a new one for settings or a safe zone, with the strategy to use."""
     pruner = pruning if isinstance(pruning, AnyPruner) else AgenticConversationPruner(pruning)
     return pruner.with_strategy(strategy).check_settings()
 
@@ -174,7 +174,7 @@ class FrameworkPruner:
     def _pruner_for(
         self, messages: list[Any], model: str | None, beside: Sequence[str]
     ) -> tuple[AnyPruner, Mapping[str, Any]]:
-        """The pruner for a request, with its model and the tokens beside its messages, and the options of its prune."""
+        """Return the pruner for a request, with its model and the tokens beside its messages, and more options."""
         pruner = self._pruner.fill_in(model=model).with_usual_zone()
         pruner = pruner.fill_in(overhead_tokens=sum(map(pruner.count_text, beside)))
         if isinstance(pruner, ConversationPruner):

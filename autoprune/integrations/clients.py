@@ -93,7 +93,7 @@ def _prune_options(pruner: RequestPruner, defaults: Mapping[str, str], options: 
 
 
 def _body(options: Any) -> Mapping[str, Any]:
-    """The body of a request: its own fields and those that the caller added."""
+    """Return the body of a request: its own fields and those that the caller added."""
     given = options.json_data
     if not isinstance(given, Mapping):
         return {}

@@ -51,13 +51,13 @@ class PruningMiddleware(AgentMiddleware):
 
 
 def _model_name(request: ModelRequest) -> str | None:
-    """The name of a request's model; None if its class has no such field."""
+    """Return the name of a request's model; None if its class has no such field."""
     said = (getattr(request.model, name, None) for name in MODEL_NAMES)
     return next((name for name in said if isinstance(name, str) and name), None)
 
 
 def _texts_beside(request: ModelRequest) -> Sequence[str]:
-    """The texts that a request sends in addition to its messages: the system prompt and the schemas of its tools."""
+    """Return the texts that a request sends beside its messages: the system prompt and the schemas of its tools."""
     schemas = [tool if isinstance(tool, dict) else convert_to_openai_tool(tool) for tool in request.tools]
     return [request.system_prompt or "", *map(json_text, schemas)]
 

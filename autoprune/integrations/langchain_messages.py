@@ -62,7 +62,7 @@ def seen(message: Mapping[str, object]) -> str | None:
 
 
 def speaker(message: Mapping[str, object]) -> Speaker:
-    """The speaker of a message."""
+    """Return the speaker of a message."""
     kind = message.get("type")
     return SPEAKERS.get(message.get("role") if kind in WITH_ROLE else kind, Speaker.OTHER)
 
@@ -138,7 +138,7 @@ def _read_calls(message: Mapping[str, object], at: int, parser: Parser) -> tuple
 
 
 def _thinking(content: object, path: Path, parser: Parser) -> tuple[Thought, ...]:
-    """The thinking blocks that may be bound to the messages before them."""
+    """Return the thinking blocks that may be bound to the messages before them."""
     blocks: Sequence[object] = content if isinstance(content, list) else ()
     bound = [(index, block) for index, block in enumerate(blocks) if _kind(block) in BOUND]
     is_alone = len(bound) == len(blocks)

@@ -71,7 +71,7 @@ def prunes(function: Callable[P, R], pruning: Pruning, *, strategy: str | Strate
 
 
 def _find_changes(pruner: RequestPruner, request: Mapping[str, Any], path: str) -> dict[str, Any]:
-    """The fields of a request that change: its messages, and the parameters that their thinking needs."""
+    """Return the fields of a request that change: its messages, and the parameters that their thinking needs."""
     field = "input" if path == RESPONSES else "messages"
     sent = pruner.prune(request, path)
     if sent.result is None:
@@ -82,7 +82,7 @@ def _find_changes(pruner: RequestPruner, request: Mapping[str, Any], path: str) 
 
 
 def _thinking_parameters(request: Mapping[str, Any]) -> Mapping[str, object]:
-    """The parameters for a model that binds thinking, if messages have LiteLLM's `thinking_blocks`."""
+    """Return the parameters for a model that binds thinking, if messages have LiteLLM's `thinking_blocks`."""
     has_thinking = any(fields_of(message).get("thinking_blocks") for message in request.get("messages") or ())
     binds = policy(None, str(request.get("model"))) is ThinkingPolicy.DROP_BLOCK
     return drop_block() if has_thinking and binds else {}

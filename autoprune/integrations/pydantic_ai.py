@@ -50,7 +50,7 @@ class Pruning(AbstractCapability[Any]):
 
 
 def _texts_beside(request: ModelRequestContext) -> Sequence[str]:
-    """The texts that a request sends in addition to its messages: the instructions and the schemas of its tools."""
+    """Return the texts that a request sends beside its messages: the instructions and the schemas of its tools."""
     parameters = request.model_request_parameters
     tools = [
         {"name": tool.name, "description": tool.description, "parameters": tool.parameters_json_schema}

@@ -52,7 +52,7 @@ def seen(message: Mapping[str, object]) -> str | None:
 
 
 def speaker(message: Mapping[str, object]) -> Speaker:
-    """The speaker of a message; a request that holds only results comes from the tools."""
+    """Return the speaker of a message; a request that holds only results comes from the tools."""
     who = KINDS.get(str(message.get("kind")), Speaker.OTHER)
     parts = [fields_of(part) for part in _parts_of(message)]
     if who is Speaker.USER and parts and all(part.get("part_kind") == "system-prompt" for part in parts):
@@ -122,7 +122,7 @@ def _parts_of(message: Mapping[str, object]) -> Sequence[object]:
 
 
 def _is_result(part: Mapping[str, object]) -> bool:
-    """Whether a part answers a call; a retry prompt does if it names a tool."""
+    """Return whether a part answers a call; a retry prompt does if it names a tool."""
     kind = part.get("part_kind")
     return kind == RETURN or (kind == RETRY and isinstance(part.get("tool_name"), str))
 
@@ -165,7 +165,7 @@ def _read_tool_return(part: Mapping[str, object], path: Path, parser: Parser) ->
 
 
 def _result_payload(content: object, parser: Parser) -> Payload:
-    """The payload of a result: a text, or any other value as JSON, with its files counted."""
+    """Return the payload of a result: a text, or any other value as JSON, with its files counted."""
     if content is None or isinstance(content, str):
         return Payload(content or "", parser.count(content or ""), is_fixed=content is None)
     items = content if isinstance(content, list) else [content]

@@ -39,6 +39,6 @@ class PruningHook(HookProvider):
 
 
 def _path(model: Any) -> str:
-    """The path of a Bedrock request with the model's name, because Strands uses Bedrock's messages."""
+    """Return the path of a Bedrock request with the model's name, because Strands uses Bedrock's messages."""
     name = str(model.get_config().get("model_id"))
     return f"/model/{name.rpartition('/')[2]}/converse"  # the name follows the last slash of an ARN

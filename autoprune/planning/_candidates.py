@@ -29,17 +29,17 @@ class Parts:
     whole: dict[Part, None] = field(default_factory=dict)
     result_of: dict[Part, ToolResult] = field(default_factory=dict)  # for arguments in `seen`
     useless: list[Part] = field(default_factory=list)
-    as_cut: dict[ToolResult, ToolResult] = field(default_factory=dict)
+    replaced: dict[ToolResult, ToolResult] = field(default_factory=dict)
     as_sent: dict[ToolResult, ToolResult] = field(default_factory=dict)
 
-    def record_cut(self, result: ToolResult, text: str, saved: int) -> None:
+    def record_text(self, result: ToolResult, text: str, saved: int) -> None:
         """Record the text that replaces a result for now, and the tokens that it saves."""
         piece, stop, tokens = result.with_text(text), result.start + len(text), result.piece_tokens - saved
-        self.as_cut[result] = replace(result, piece=piece, stop=stop, piece_tokens=tokens, is_plain=True)
+        self.replaced[result] = replace(result, piece=piece, stop=stop, piece_tokens=tokens, is_plain=True)
 
     def current(self, part: Part) -> Part:
-        """Return a part with its current text: for a cut result, the text that is left."""
-        return self.as_cut.get(part, part) if isinstance(part, ToolResult) else part
+        """Return a part with its text in the current prompt."""
+        return self.replaced.get(part, part) if isinstance(part, ToolResult) else part
 
     def result(self, part: Part) -> ToolResult:
         """Return the part itself if it is a result, or else the result of the call to which the argument belongs."""

@@ -3,7 +3,7 @@
 A conversation is cut into the smallest groups of messages that can go separately. A call is in one group with its
 result, and so are consecutive messages of the model: parallel calls, and reasoning before a call; and so are messages
 that the provider wants together, such as a request for approval and its answer (`Entry.pairs`). With S for the system,
-U for the user, A for the model, A[c] for a call and R[c] for its result, the bars are the cuts:
+U for the user, A for the model, A[c] for a call and R[c] for its result, the bars are the boundaries:
 
     | S | U | A[c1] R[c1] | A[c2] A[c3] R[c2] R[c3] | A | U |
       0   1   2     3       4     5     6     7       8   9
@@ -34,7 +34,7 @@ OTHERS = {Speaker.MODEL: Speaker.USER, Speaker.USER: Speaker.MODEL}
 RECUT = 3  # newest groups to cut again, since new messages may belong to them
 
 
-def cuts(entries: Sequence[Entry]) -> list[int]:
+def boundaries(entries: Sequence[Entry]) -> list[int]:
     """Find the indexes at which a conversation may be cut, in order; 0 and the end are always among them.
 
     A cut at `at` separates `entries[:at]` from `entries[at:]`. It never separates two consecutive messages of the
@@ -55,8 +55,8 @@ def cuts(entries: Sequence[Entry]) -> list[int]:
 
 
 def units(entries: Sequence[Entry]) -> list[range]:
-    """Return the smallest groups: the messages between neighboring cuts."""
-    return [range(start, stop) for start, stop in pairwise(cuts(entries))]
+    """Return the smallest groups: the messages between neighboring boundaries."""
+    return [range(start, stop) for start, stop in pairwise(boundaries(entries))]
 
 
 def _inseparable(entries: Sequence[Entry]) -> Iterator[tuple[int, int]]:
@@ -82,7 +82,7 @@ class Groups:
     """The smallest groups of messages that may go, kept up to date as the conversation grows."""
 
     def __init__(self, entries: Sequence[Entry], retain: Retention) -> None:
-        """Start with no messages. `entries` is the walk's growing list; call `append` after each new entry."""
+        """Start with no messages. `entries` is the walk's growing list; call `add_message` after each new entry."""
         self.entries = entries
         self.retain = retain
         self.user_requests: list[int] = []  # without messages that the agent's program wrote
@@ -234,7 +234,7 @@ class Groups:
         """
         stay = self._stay()
         free = [at for at in range(self._first_unseen()) if at not in stay and at not in gone]
-        if cuts([self.entries[at] for at in free])[1:-1] or not all(at in self._words for at in free):
+        if boundaries([self.entries[at] for at in free])[1:-1] or not all(at in self._words for at in free):
             return ()
         newest = self.first_kept(gone, keep)
         may_go = [at for at in free[:-1] if at < newest]

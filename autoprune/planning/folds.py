@@ -1,6 +1,6 @@
 """Fold messages into a summary, or drop them, as the strategy of a walk asks for it. Writes no summary.
 
-Say that each message has 1,000 tokens and the safe zone is 4,500 (each bar is a request):
+Suppose that each message has 1,000 tokens and the safe zone is 4,500 (each bar is a request):
 
     0 U | 1 A   2 U | 3 A   4 U | 5 A
 
@@ -205,7 +205,7 @@ class Folds:
         if self._groups.requests[-1:] == [at]:
             self._request_before = self.prompt.request
 
-    def believe_usage(self) -> None:
+    def use_reported_tokens(self) -> None:
         """Switch to the provider's count of the last prompt and its answer if that count is for these messages."""
         if self._reported and self._reported[0] == len(self._entries):
             # The report includes the model's answer, so only the messages after it are counted.

@@ -62,11 +62,11 @@ class Steps:
             self._close()
 
     def _add_answer(self, at: int, entry: Entry) -> None:
-        goes_on = self._is_answering and self._open is None  # an answer of which a part cannot be folded
+        is_continued = self._is_answering and self._open is None  # an answer of which a part cannot be folded
         if not self._is_answering:
             self._close()
         self._is_answering = True
-        if goes_on or not _is_known(entry):
+        if is_continued or not _is_known(entry):
             self._open = None
             return
         step = self._open or Step(range(at, at), -1)

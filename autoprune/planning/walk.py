@@ -111,7 +111,7 @@ class Walk:
         self.sent = 0  # the number of messages in the previous prompt
         self.pauses: Mapping[int, float] = {}
         self.invoices: Mapping[int, Invoice] = {}
-        self._told: dict[int, tuple[float, Invoice | None]] = {}  # what decisions may depend on, by message
+        self._used: dict[int, tuple[float, Invoice | None]] = {}  # what decisions may depend on, by message
         self.placeholder = placeholder
         self.tokens = fixed_tokens
         self.request = 0  # the number of the current request
@@ -173,7 +173,7 @@ class Walk:
         """The safe zone before it was lowered to avoid a compaction, in counted tokens."""
         return max(self._now.limit, self._now.hard_limit)
 
-    def continues_under(self, later: Later) -> bool:
+    def take_over(self, later: Later) -> bool:
         """Take over the conditions of later requests; False if they change those of a request that was decided."""
         policies = {each.thinking for _, each in later} & TRACKED
         decided = [each for each in later if each[0] <= len(self.entries)]
@@ -182,9 +182,9 @@ class Walk:
         self._later = [*later]
         return True
 
-    def was_told(self, pauses: Mapping[int, float], invoices: Mapping[int, Invoice]) -> bool:
+    def used_same(self, pauses: Mapping[int, float], invoices: Mapping[int, Invoice]) -> bool:
         """Return whether the walk used the same pauses and invoices for its decisions."""
-        return all((pauses.get(at, 0.0), invoices.get(at)) == told for at, told in self._told.items())
+        return all((pauses.get(at, 0.0), invoices.get(at)) == used for at, used in self._used.items())
 
     def weight(self, message: int) -> int:
         """Return the tokens of a message, without the tokens that its edits save."""
@@ -244,7 +244,7 @@ class Walk:
             self.sent = len(self.entries)
         # A strategy with state may have been asked here by an earlier prune (see `ask`).
         elif self._remembers and self._can_be_request and not entry.results:
-            self._told[len(self.entries)] = self.pause, self.invoice
+            self._used[len(self.entries)] = self.pause, self.invoice
             if self._is_surely_request:
                 self.ask()
         self._parts.results += entry.results
@@ -289,7 +289,7 @@ class Walk:
             if result in self._user_words:
                 continue
             if self.tool_inputs and not self.placeholder.has_replaced(result):
-                for part in self.tool_inputs.of(parts.as_cut.get(result, result)):
+                for part in self.tool_inputs.of(parts.replaced.get(result, result)):
                     parts.offer(part)
                     parts.result_of[part] = result
             parts.offer(result)
@@ -311,7 +311,7 @@ class Walk:
         text = trim_text(result, text)
         if (saved := self.placeholder.saves(result, text)) > 0:
             self._record_edit(Candidate(result, text, saved, result, mark), Reason.CLAMPED, may_change=True)
-            self._parts.record_cut(result, text, saved)
+            self._parts.record_text(result, text, saved)
 
     def _is_gone(self, result: ToolResult) -> bool:
         """Return whether a result was cleared."""
@@ -330,7 +330,7 @@ class Walk:
         text = trim_text(answer, whole.text if cut is None else cut)
         saved = self.placeholder.saves(answer, text)
         self._record_edit(Candidate(answer, text, saved, answer), Reason.RESTORED, may_change=True)
-        self._parts.record_cut(answer, text, saved)
+        self._parts.record_text(answer, text, saved)
         return True
 
     # Requests
@@ -347,13 +347,13 @@ class Walk:
         if self._asked_at == len(self.entries):
             return
         self._switch()
-        self._told[len(self.entries)] = self.pause, self.invoice
+        self._used[len(self.entries)] = self.pause, self.invoice
         self._is_settled = self._remembers and self._is_surely_request
         if self._remembers and self.ends_with_model and not (self._is_settled and self._can_be_request):
             return
         self._asked_at, self._edits_before = len(self.entries), self.edits_made
         if self._folds:
-            self._folds.believe_usage()
+            self._folds.use_reported_tokens()
         if self.changes:
             self._strip(self.changes)
         if self._folds:
@@ -429,10 +429,10 @@ class Walk:
         """Offer a shortened result as if its tool had returned that text."""
         parts = self._parts
         parts.as_sent.setdefault(result, self.as_sent(result))
-        parts.record_cut(result, text, self.edits[result].saved)
+        parts.record_text(result, text, self.edits[result].saved)
         parts.seen[result] = None
         parts.whole.pop(result, None)
-        shown = self.tool_inputs.of(parts.as_cut[result]) if self.tool_inputs else ()
+        shown = self.tool_inputs.of(parts.replaced[result]) if self.tool_inputs else ()
         parts.useless += (part for part in inputs_of(result) if part not in shown)
 
     def _record_edit(self, candidate: Candidate, reason: AnyReason, *, may_change: bool = False) -> None:
@@ -475,7 +475,7 @@ class Walk:
         parts, why = self._parts, None
         bound, needed = self.bound_before, self._references.needed
         if self._protects:
-            why = guard(self.protections, self.entries, parts.results, self._saved, parts.as_cut)
+            why = guard(self.protections, self.entries, parts.results, self._saved, parts.replaced)
         for part in parts.whole if whole else parts.seen:
             if (bound and part.location.path < bound) or (why and self._is_protected(part, why)) or part in needed:
                 continue
@@ -495,7 +495,7 @@ class Walk:
 
     def as_sent(self, result: ToolResult) -> ToolResult:
         """Return a result as the model first sees it."""
-        return self._parts.as_sent.get(result) or self._parts.as_cut.get(result, result)
+        return self._parts.as_sent.get(result) or self._parts.replaced.get(result, result)
 
     def saves(self, candidate: Candidate, text: str) -> int:
         """Return the tokens that the strategy's text would save in place of a result."""
@@ -504,10 +504,10 @@ class Walk:
     # Finished steps, for strategies with `fold_steps`
 
     def steps(self) -> Sequence[Step]:
-        """The finished steps that may be folded, oldest first: the model has seen all their messages."""
+        """Return the finished steps that may be folded, oldest first: the model has seen all their messages."""
         if self._steps is None or self.bound_before:
             return ()
-        why = guard(self.protections, self.entries, self._parts.results, self._saved, self._parts.as_cut)
+        why = guard(self.protections, self.entries, self._parts.results, self._saved, self._parts.replaced)
         sent = takewhile(lambda step: step.messages.stop <= self.sent, self._steps.finished)
         return [self._weighed(step) for step in sent if not any(self._is_kept(each, why) for each in step.results)]
 

@@ -175,13 +175,13 @@ class PruneCall:
         known = replace(plan.transcript, messages=self.messages, entries=tuple(entries))
         return replace(plan, transcript=known, running=replace(plan.running, tokens=apart))
 
-    def is_small(self, known: Remembered) -> bool:
+    def fits_unread(self, known: Remembered) -> bool:
         """Return whether the messages have so few bytes that there is nothing to do, so they need not be read.
 
         Raises SettingsError for an option of the strategy that cannot be used.
         """
         limit = -1 if self.context else _idle_limit(self.terms)
-        return known.is_small(self.messages, self.terms.reading.formats, fixed_tokens(self.messages, 0), limit)
+        return known.fits_unread(self.messages, self.terms.reading.formats, fixed_tokens(self.messages, 0), limit)
 
 
 def edit(messages: list[Any], plan: Plan) -> list[Any]:
@@ -409,7 +409,7 @@ class Configured:
         return strategy, None
 
     def _default_strategy(self, name: str | None) -> tuple[Any, str | None]:
-        """The strategy that the environment names, else the default.
+        """Return the strategy that the environment names, else the default.
 
         Both pruners read the same variable, so a strategy of the other pruner means the default, with a note.
         """
@@ -421,7 +421,7 @@ class Configured:
         return self._find_strategy(name), None
 
     def _has(self, text: str) -> bool:
-        """Whether a text names one of the strategies, with any parameters."""
+        """Return whether a text names one of the strategies, with any parameters."""
         return text in self.strategies or is_named(text, self.strategies) or is_plugin(text)
 
     def _find_strategy(self, text: str) -> Any:
@@ -433,7 +433,7 @@ class Configured:
         return folding_named(text) if self.is_folding else clearing_named(text)
 
     def _fallback(self, text: str) -> tuple[Any, str]:
-        """The default strategy, with a note that there is no strategy of that name."""
+        """Return the default strategy, with a note that there is no strategy of that name."""
         note = f"there is no strategy {text!r}{hint(text, self.strategies)}: {self.default.name} was used"
         logger.warning(note)
         return self.default, note
@@ -441,7 +441,7 @@ class Configured:
     # Settings
 
     def _reading(self) -> Reading:
-        """The reading with the current settings: for a model's tokens, in the formats that they name."""
+        """Return the reading with the current settings: for a model's tokens, in the formats that they name."""
         model = None if self._given_count else text_setting(self.args, "model", self._environ)
         known = self._counters.get(model)
         if known is None:
@@ -455,15 +455,15 @@ class Configured:
     # For subclasses to override
 
     def _is_tool_result_message(self, content: object) -> bool:
-        """Whether a user's text can hold XML tool results. A subclass may restrict it."""
+        """Return whether a user's text can hold XML tool results. A subclass may restrict it."""
         return xml.is_tool_result(content)
 
     def _extract_tool_name(self, content: str) -> str:
-        """The tool named by the first start tag: "unknown" if it has no name, "" for an empty name."""
+        """Return the tool named by the first start tag: "unknown" if it has no name, "" for an empty name."""
         return xml.tool_name(content)
 
     def _generate_replacement_message(self, tool_name: str) -> str:
-        """The XML element of a cleared result. Only the text between its tags is used."""
+        """Return the XML element of a cleared result. Only the text between its tags is used."""
         return element(tool_name, self.replacement_message)
 
 
@@ -486,7 +486,7 @@ def weighs_prices(strategy: Any) -> bool:
 
 
 def for_prices(strategy: Any, model: str | None, ttl: float | None, calibration: float) -> Any:
-    """The strategy for the prices of a model and a cache lifetime; unchanged if it does not depend on prices."""
+    """Return the strategy for the prices of a model and a cache lifetime; unchanged if it does not depend on prices."""
     if not weighs_prices(strategy):
         return strategy
     return strategy.for_prices(prices(None, model, ttl).in_counted_tokens(calibration))

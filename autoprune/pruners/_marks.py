@@ -11,7 +11,7 @@ prompt is written again, and not only what follows the cut:
 
 The mark is on the last block before the cut, unless the newest stored prefix is out of reach. At request 4 that prefix
 is the one of request 2, which ended with result 1. At request 9 it is the one of the first mark: what requests 2 to 8
-stored behind call 2 holds result 2 or result 3. If there were 30 blocks between the two cuts, the second mark would be
+stored after call 2 holds result 2 or result 3. If there were 30 blocks between the two cuts, the second mark would be
 19 blocks after the first. So the place depends on all cuts so far, and `_find_place` visits the requests in order.
 Between two cuts the mark stays in its place.
 

@@ -136,7 +136,7 @@ class ConversationPruner(Pruner):
             return await arun(writer.steps(), self.concurrency, Budget(self.max_calls, self.max_seconds))
 
     def _turn(self, key: str) -> asyncio.Lock:
-        """The lock of a summary that is being written in this event loop; a new one if there is nothing to fold."""
+        """Return the lock of a summary that this event loop is writing; a new one if there is nothing to fold."""
         if not key:
             return asyncio.Lock()
         return self._writing.setdefault((id(asyncio.get_running_loop()), key), asyncio.Lock())
@@ -153,13 +153,13 @@ class ConversationPruner(Pruner):
         return replace(terms, strategy=self._with_group_size(terms.strategy))
 
     def _with_group_size(self, strategy: FoldingStrategy) -> FoldingStrategy:
-        """The strategy, with the group size of the settings if it does not set one."""
+        """Return the strategy, with the group size of the settings if it does not set one."""
         if isinstance(strategy, Folding) and strategy.group_size is None:
             return replace(strategy, group_size=group_size(self.args, self._environ))
         return strategy
 
     def _provider_begins_with_user(self) -> bool:
-        """Whether the provider in the settings requires the user's message first."""
+        """Return whether the provider in the settings requires the user's message first."""
         provider = text_setting(self.args, "provider", self._environ)
         try:
             return provider is not None and find_provider(provider, ()).begins_with_user
@@ -167,7 +167,7 @@ class ConversationPruner(Pruner):
             return False
 
     def _config(self, strategy: FoldingStrategy) -> dict[str, object]:
-        """The parameters of a strategy, with the group size that it takes from the settings."""
+        """Return the parameters of a strategy, with the group size that it takes from the settings."""
         try:
             return super()._config(self._with_group_size(strategy))
         except SettingsError:
@@ -178,7 +178,7 @@ class ConversationPruner(Pruner):
 
 
 def reported_tokens(usage: object, calibration: float) -> tuple[int | None, str | None]:
-    """The tokens that a provider reported, in counted tokens, or else a note that the usage cannot be read."""
+    """Return the tokens that a provider reported, in counted tokens, or else a note that the usage cannot be read."""
     if usage is None:
         return None, None
     try:

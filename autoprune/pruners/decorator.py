@@ -221,12 +221,12 @@ MISSING = object()  # for a state without the field; None is a value of the fiel
 
 
 def _is_state(value: object) -> bool:
-    """Whether a value only holds data. A copy of another object would not get what the function changes in it."""
+    """Return whether a value only holds data. A copy of another object would not get the changes of the function."""
     return isinstance(value, Mapping | tuple) or is_dataclass(value) or hasattr(value, "model_copy")
 
 
 def _get_field(state: object, field: str) -> object:
-    """The field of a state; None for a state of None, and MISSING if it has no such field."""
+    """Return the field of a state; None for a state of None, and MISSING if it has no such field."""
     if state is None:
         return None
     return state.get(field, MISSING) if isinstance(state, Mapping) else getattr(state, field, MISSING)
@@ -254,7 +254,7 @@ def _copy_with(state: Any, field: str, messages: list[Any]) -> object:
 
 
 def _parameters(function: Callable[..., object]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The names of the positional and of the keyword-only parameters.
+    """Return the names of the positional and of the keyword-only parameters.
 
     Raises SettingsError for an object that cannot be decorated.
     """

@@ -146,13 +146,13 @@ def end_digest(messages: Sequence[object], end: int) -> str:
 
 
 def _is_system(message: object) -> bool:
-    """Whether a message is the system's, also one of a framework's."""
+    """Return whether a message is the system's, also one of a framework's."""
     known = fields_of(message)
     return (known.get("role") or known.get("type")) in SYSTEM_ROLES
 
 
 def is_from_model(message: object) -> bool:
-    """Whether the model wrote a message, also one of a framework's."""
+    """Return whether the model wrote a message, also one of a framework's."""
     known = fields_of(message)
     return wire.is_from_model(known) or (known.get("type") or known.get("kind")) in FRAMEWORK_KINDS
 

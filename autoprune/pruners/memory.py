@@ -171,14 +171,14 @@ class Remembered:
         return answered.issuperset(calls)
 
     def cleared_places(self) -> Collection[Location]:
-        """The places of the results that the last prune cleared."""
+        """Return the places of the results that the last prune cleared."""
         edits = self.walk.edits.values() if self.walk else ()
         return [edit.part.location for edit in edits if isinstance(edit.part, ToolResult)]
 
     # Read
 
-    def is_small(self, messages: list[Any], formats: Sequence[Format], fixed: int, limit: float) -> bool:
-        """Whether the bytes of the messages plus `fixed` tokens are within `limit`. Takes snapshots of new messages.
+    def fits_unread(self, messages: list[Any], formats: Sequence[Format], fixed: int, limit: float) -> bool:
+        """Take snapshots of new messages while their bytes plus `fixed` tokens fit into `limit`; return whether all do.
 
         Raises ConversationError for values that are not messages, unless the limit is exceeded before them.
         """
@@ -214,8 +214,8 @@ class Remembered:
     ) -> Any:
         """Continue the walk over the entries, or begin a new walk with `start` if the last one is no longer valid."""
         walk = self.walk
-        is_valid = walk is not None and walk.was_told(pauses, invoices) and walk.continues_with(self.entries)
-        if is_valid and not walk.continues_under(later):
+        is_valid = walk is not None and walk.used_same(pauses, invoices) and walk.continues_with(self.entries)
+        if is_valid and not walk.take_over(later):
             is_valid, self.cleared = False, self.cleared_places()
         if not is_valid:
             self.walk, self.texts = start(), {}
@@ -296,7 +296,7 @@ def snapshot(message: object, at: int) -> Any:
 
 
 def is_same(left: object, right: object) -> bool:
-    """Whether two values are equal. Values that cannot be compared count as different."""
+    """Return whether two values are equal. Values that cannot be compared count as different."""
     try:
         return bool(left == right)
     except (ValueError, TypeError, RecursionError):  # an array, or a very deep nest
@@ -304,7 +304,7 @@ def is_same(left: object, right: object) -> bool:
 
 
 def is_same_but_marks(left: object, right: object) -> bool:
-    """Whether two messages are equal apart from their marks for the prompt cache."""
+    """Return whether two messages are equal apart from their marks for the prompt cache."""
     return is_same(_without_marks(left), _without_marks(right))
 
 

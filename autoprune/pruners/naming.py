@@ -17,7 +17,7 @@ AnyPruner: TypeAlias = AgenticConversationPruner | ConversationPruner
 
 
 def choose_strategy(text: str | None, environ: Mapping[str, str]) -> Strategy | FoldingStrategy | None:
-    """The strategy that a text names, or else AUTOPRUNE_STRATEGY; None if neither is given.
+    """Return the strategy that a text names, or else AUTOPRUNE_STRATEGY; None if neither is given.
 
     Raises SettingsError for an unknown name or unknown parameters.
     """
@@ -43,14 +43,14 @@ def _find_strategy(named: str) -> Strategy | FoldingStrategy:
 
 
 def strategy_text(name: str) -> str:
-    """The text that a user types for a strategy with its own parameters' defaults, such as `keep_last(n=10)`."""
+    """Return the text that a user types for a strategy with its own parameters' defaults, such as `keep_last(n=10)`."""
     parameters = inspect.signature(makers([name])[name]).parameters.values()
     own = [f"{each.name}={each.default!r}" for each in parameters if each.name not in OPTIONS]
     return f"{name}({', '.join(own)})" if own else name
 
 
 def parameter_name(name: str, field: str) -> str:
-    """The name that a user types for a field: `n`, its first parameter, for the `over_messages` of `keep_last`."""
+    """Return the name that a user types for a field: `n`, the first parameter, for `over_messages` of `keep_last`."""
     if name not in FOLDING or field != "over_messages":
         return field
     return next(iter(inspect.signature(makers([name])[name]).parameters))

@@ -183,7 +183,7 @@ class Pruner(Configured):
         callbacks = Callbacks(self.before_prune, self.on_pruned, known_id) if has_callbacks else None
         # Compare with the conversations of earlier calls.
         known = self._memory.compare(call.key, call.bare)
-        if call.is_small(known):
+        if call.fits_unread(known):
             # There is nothing to do, so tokens are only counted if the caller reads the report.
             plan, thinking, has_acted = None, NO_OUTCOME, False
             plan_of = replace(call, messages=[*known.snapshots]).plan_from_start
@@ -353,7 +353,7 @@ class Pruner(Configured):
         )
 
     def _warn(self, plan: Plan) -> str:
-        """A warning if the rule costs more than it saves with the provider's cache; "" if not."""
+        """Return a warning if the rule costs more than it saves with the provider's cache; "" if not."""
         model = text_setting(self.args, "model", self._environ)
         return cache_note(plan, prices(None, model, cache_ttl(self.args, self._environ)))
 
@@ -371,7 +371,7 @@ def _run_stages(stages: Generator[Any, Any, Result[Any]], answer: Any = None) ->
 
 
 def one_strategy(strategy_name: object, strategy: object) -> Any:
-    """The strategy that a call passes by either keyword. Raises SettingsError if the two differ."""
+    """Return the strategy that a call passes by either keyword. Raises SettingsError if the two differ."""
     if strategy_name is None or strategy is None or strategy_name == strategy:
         name = OrDefault(strategy_name) if isinstance(strategy_name, str) else strategy_name
         return name if strategy is None else strategy

@@ -105,16 +105,16 @@ class Place:
     counts_only: bool
 
     def inside(self, body: Mapping[str, object]) -> Mapping[str, object]:
-        """The part of the body that holds the messages."""
+        """Return the part of the body that holds the messages."""
         inner = body[self.wrapper] if self.wrapper else body
         return inner if isinstance(inner, Mapping) else {}
 
     def messages(self, body: Mapping[str, object]) -> object:
-        """The value of the messages' field, of any type; None if it is missing."""
+        """Return the value of the messages' field, of any type; None if it is missing."""
         return self.inside(body).get(self.api.messages)
 
     def beside(self, body: Mapping[str, object]) -> list[object]:
-        """The values that are sent beside the messages and have tokens."""
+        """Return the values that are sent beside the messages and have tokens."""
         inner = self.inside(body)
         return [inner[name] for name in self.api.beside if inner.get(name)]
 
@@ -129,7 +129,7 @@ class Place:
         return replace(result, conversation=messages, report=replace(result.report, cache_mark=at))
 
     def history_field(self, body: Mapping[str, object]) -> str:
-        """The field that makes the provider store the history; "" if there is none."""
+        """Return the field that makes the provider store the history; "" if there is none."""
         inner = self.inside(body)
         return next((name for name in self.api.on_server if inner.get(name)), "")
 
@@ -266,7 +266,7 @@ def prune_request(
 
 
 def _pruner_for_request(pruner: Any, found: Place, body: Mapping[str, object], history: History) -> Any:
-    """The pruner with the request's model, format and cache life, and the tokens beside its messages."""
+    """Return the pruner with the request's model, format and cache life, and the tokens beside its messages."""
     of_model = pruner.fill_in(model=found.model, **({"format": found.api.format} if found.api.format else {}))
     if isinstance(pruner, AgenticConversationPruner) and cache_ttl(pruner.args, pruner._environ) is None:
         asked = requested_life(found, body, charges_writes=prices(None, found.model).write > 1)

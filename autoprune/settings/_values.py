@@ -53,7 +53,7 @@ class Setting:
 
 
 def variables(environ: Mapping[str, str] | None) -> dict[str, str]:
-    """The AUTOPRUNE_* variables of an environment that name a setting and are not blank.
+    """Return the AUTOPRUNE_* variables of an environment that name a setting and are not blank.
 
     None means the environment of this process. `os.environ` is not a default argument, since `help` would print it.
     """
@@ -63,7 +63,7 @@ def variables(environ: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def unknown_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """The AUTOPRUNE_* variables that name no setting, sorted. They may be misspelled."""
+    """Return the AUTOPRUNE_* variables that name no setting, sorted. They may be misspelled."""
     known = {*VARIABLES.values(), *COMMAND_VARIABLES}
     return tuple(sorted(name for name in environ if name.startswith(PREFIX) and name not in known))
 
@@ -144,7 +144,7 @@ def normalize(args: object) -> object:
 
 
 def given_attributes(args: object) -> dict[str, Any]:
-    """The settings in `args` by attribute, without those that are None."""
+    """Return the settings in `args` by attribute, without those that are None."""
     held = normalize(args)
     values = {attribute: getattr(held, attribute, None) for attribute in ATTRIBUTES.values()}
     return {attribute: value for attribute, value in values.items() if value is not None}
@@ -201,7 +201,7 @@ def parse_number(value: object) -> int | float | None:
 
 
 def window_of(model: str | None, betas: Iterable[str] = ()) -> int | None:
-    """The context window that a request with these betas gets, in tokens; None if it is not known.
+    """Return the context window that a request with these betas gets, in tokens; None if it is not known.
 
     `context_window` is the largest one that the model has.
     """
@@ -212,7 +212,7 @@ def window_of(model: str | None, betas: Iterable[str] = ()) -> int | None:
 
 
 def usual_zone(model: str | None, window: int | None = None) -> int:
-    """The default safe zone of `run` and the proxy, in tokens: the model's window without room for the reply.
+    """Return the usual safe zone of strategies that weigh prices: the model's window without room for the reply.
 
     They lower it to stay below a compaction (`compact_at`). Everything below is up to the strategy, which clears if
     that makes the session cheaper. `window` is that of the request if more is known about it than its model.
@@ -249,7 +249,7 @@ def duration(value: object, name: str = "cache_ttl") -> float | None:
 
 @lru_cache(maxsize=64)
 def context_window(model: str | None, provider: str | None = None) -> int:
-    """The context window of a model for prompts, in tokens, from genai-prices. Raises SettingsError if it is not known.
+    """Return the context window of a model for prompts, from genai-prices. Raises SettingsError if it is not known.
 
     The window of some models depends on the provider: name it, as `provider` or as in "github-copilot/gpt-5". Without a
     provider, the window is that of the model's vendor.
@@ -283,7 +283,7 @@ GIVE = 'give PruneArgs("50k"), a mapping like it, a safe zone, or an object with
 
 
 def missing_safe_zone(args: object, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING) -> str | None:
-    """A note if no safe zone was given, else None.
+    """Return a note if no safe zone was given, else None.
 
     Raises SettingsError if `args` is an object without any setting, which is probably a mistake.
     """
@@ -299,7 +299,7 @@ def missing_safe_zone(args: object, environ: Mapping[str, str] = NOTHING, call: 
 
 
 def safe_zone(args: object, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING) -> int:
-    """The safe zone in tokens. Raises SettingsError if it is no positive budget."""
+    """Return the safe zone in tokens. Raises SettingsError if it is no positive budget."""
 
     def convert(value: object) -> int:
         number = parse_number(value)
@@ -319,14 +319,14 @@ def below_compaction(zone: int, args: object, environ: Mapping[str, str] = NOTHI
 
 
 def compact_at(args: object, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING) -> int | None:
-    """The tokens of a prompt at which the client compacts, else None. Raises SettingsError if that is no size."""
+    """Return the tokens at which the client compacts, else None. Raises SettingsError if that is no size."""
     return resolve(
         "compact_at", partial(_check_tokens, "compact_at", "prompt at which the client compacts"), args, environ, call
     )
 
 
 def overhead_tokens(args: object, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING) -> int:
-    """The tokens that are sent beside the messages. Raises SettingsError unless it is a number, 0 or more."""
+    """Return the tokens that are sent beside the messages. Raises SettingsError unless it is a number, 0 or more."""
     form = "give the number of tokens sent beside the messages, 0 or more"
     return resolve("overhead_tokens", partial(_check_count, "overhead_tokens", form), args, environ, call)
 
@@ -344,7 +344,7 @@ def _check_count(name: str, form: str, value: object) -> int:
 
 
 def window_tokens(args: object, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING) -> int | None:
-    """The given context window in tokens, else None. Raises SettingsError if it is no window."""
+    """Return the given context window in tokens, else None. Raises SettingsError if it is no window."""
     return resolve("window", partial(_check_tokens, "window", "context window"), args, environ, call)
 
 
@@ -358,12 +358,12 @@ def _check_tokens(name: str, what: str, value: object) -> int | None:
 
 
 def cache_ttl(args: object, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING) -> float | None:
-    """The lifetime of the prompt cache in seconds; None if not given. Raises SettingsError for any other value."""
+    """Return the lifetime of the cache in seconds; None if not given. Raises SettingsError for any other value."""
     return resolve("cache_ttl", duration, args, environ, call)
 
 
 def text_setting(args: object, name: str, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING) -> str | None:
-    """The value of a setting that is a string; None if it is absent, empty or of another type."""
+    """Return the value of a setting that is a string; None if it is absent, empty or of another type."""
     value = _lookup(name, args, environ, call)[0]
     return value if isinstance(value, str) and value else None
 
@@ -410,7 +410,7 @@ def resolve(
 
 
 def setting(name: str, args: object, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING) -> Setting:
-    """The checked value of a setting and its source: the call, else `args`, else `environ`, else the default.
+    """Return the checked value of a setting and its source: the call, else `args`, else `environ`, else the default.
 
     `name` is one of `SETTINGS`, as are the keys of `call`; None there means "not given". The safe zone and the overhead
     are in tokens, the group size in messages. All other values are returned as given, None if absent. Raises
@@ -448,7 +448,7 @@ NUMBERS: Mapping[str, Callable[..., float | None]] = {
 
 
 def _lookup(name: str, args: object, environ: Mapping[str, str], call: Call) -> tuple[Any, Source]:
-    """The unchecked value of a setting, and its source."""
+    """Return the unchecked value of a setting, and its source."""
     value = call.get(name)
     if value is not None:
         return value, Source.CALL

@@ -103,7 +103,7 @@ def _vendor(name: str, provider: str | None) -> Any:
 
 
 def listed_window(model: str, provider: str | None = None) -> int | None:
-    """The context window for prompts of a model in the list, else of the newest of its family; None if unknown."""
+    """Return the context window of a model in the list, else of the newest of its family; None if unknown."""
     if model.lower().endswith(LONG_WINDOW):
         return LONG
     name = bare_name(model)
@@ -126,12 +126,12 @@ def _whole_window(found: ListedModel, model: str, provider: str | None) -> int |
 
 
 def asks_for_long(model: str | None, betas: Iterable[str]) -> bool:
-    """Whether a request asks for the long window, by the suffix of its model or by one of its betas."""
+    """Return whether a request asks for the long window, by the suffix of its model or by one of its betas."""
     return (model or "").lower().endswith(LONG_WINDOW) or any(each.strip().startswith(LONG_BETA) for each in betas)
 
 
 def requested_window(model: str, listed: int, betas: Iterable[str] = ()) -> int:
-    """The window that a request gets of a model whose list has `listed`: Anthropic's older models depend on it."""
+    """Return the window that a request gets if the list has `listed`: with Anthropic's older models it asks for it."""
     name = bare_name(model)
     if not name.startswith("claude-") or not (4,) <= version(name) <= LAST_ASKING:
         return listed
@@ -139,7 +139,7 @@ def requested_window(model: str, listed: int, betas: Iterable[str] = ()) -> int:
 
 
 def bare_name(model: str) -> str:
-    """The name of a model without what a gateway or a cloud adds, and without the suffix for a long window."""
+    """Return the name of a model without what a gateway or a cloud adds, and without the suffix for a long window."""
     name = model.rpartition("/")[2].lower().removesuffix(LONG_WINDOW)
     return SUFFIXES.sub("", PREFIXES.sub("", name))
 
@@ -183,7 +183,7 @@ def _words(name: str) -> frozenset[str]:
 
 
 def version(name: str) -> tuple[int, ...]:
-    """The version in a model's name: (5, 5) for claude-opus-5-5. Dates do not count."""
+    """Return the version in a model's name: (5, 5) for claude-opus-5-5. Dates do not count."""
     return tuple(int(each) for each in VERSION.findall(ZEROS.sub("", name)) if len(each) <= LONGEST_VERSION)
 
 

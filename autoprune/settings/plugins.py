@@ -12,7 +12,7 @@ def _find_entry_points(group: str) -> dict[str, EntryPoint]:
 
 
 def plugin_names(group: str) -> list[str]:
-    """The names that installed packages register under `group`, sorted. Loads nothing."""
+    """Return the names that installed packages register under `group`, sorted. Loads nothing."""
     return sorted(_find_entry_points(group))
 
 

@@ -1,8 +1,8 @@
 """Keep two bills of a session, unpruned and pruned, so that clearing never makes the session dearer.
 
 The unpruned bill is that of the requests so far as if nothing had been cleared, and the pruned bill that of the
-requests as sent. Clearing is allowed if the pruned bill, with this request, stays at most the unpruned one, or if this
-request gets no dearer by it. A request without a new cut is never dearer than the unpruned one: its prompt is smaller,
+requests as sent. Clearing is allowed if the pruned bill, with this request, stays at most the unpruned one, or if it
+makes this request no dearer. A request without a new cut is never dearer than the unpruned one: its prompt is smaller,
 has as few tokens that are not cached, and is in no higher tier. So by induction the pruned bill is at most the unpruned
 bill at every request, also if the session ends there, and no forecast is needed.
 
@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import TypeAlias
 
-from autoprune.conversation.edits import Fold
+from autoprune.conversation.edits import Fold, Replace
 from autoprune.conversation.transcript import Speaker
 from autoprune.economics import WARM, Invoice, Prices, TextRatio
 from autoprune.errors import count_noun
@@ -240,8 +240,9 @@ def late_in_prompt(clearing: Clearing, worths: Mapping[Candidate, float], wanted
     return dict(until({item: allowed[item] for item in allowed if message_of(item) >= first}, wanted))
 
 
-def cached_after(view: View, cut: Sequence[Candidate]) -> int:
-    """Return the cached tokens that clearing candidates would rewrite: all tokens after the first candidate."""
-    first = min(each.part.location.message for each in cut)
+def cached_after(view: View, cut: Iterable[Candidate | Replace]) -> int:
+    """Return the cached tokens that clearing results would rewrite: all tokens after the first of them."""
+    saved = [(each.part.location.message, each.saves if isinstance(each, Candidate) else each.saved) for each in cut]
+    first = min(at for at, _ in saved)
     cached = sum(map(view.weight, range(first + 1, view.sent)))
-    return max(0, cached - sum(each.saves for each in cut if first < each.part.location.message < view.sent))
+    return max(0, cached - sum(tokens for at, tokens in saved if first < at < view.sent))

@@ -23,15 +23,15 @@ conversation has grown back to the safe zone. The cut is made as late in the pro
 anything worth more than twice as much, because everything before it stays cached. If that is not enough, results that
 arrived in the last `stay` requests go as well, and then those in use, but both only as far as
 needed, and the latter only if the prompt then fits. Results under 60 tokens always stay. If placeholders leave no room,
-they keep only the tool and the size. If the safe zone cannot be reached at all, results may take three tokens
-for each one that is missing, up to a quarter of the safe zone: otherwise the cache would break at every request, and
-the prompt would not fit anyway.
+they keep only the tool and the size. If the safe zone cannot be reached at all, some results stay: up to three tokens
+of results for each token that is missing, at most a quarter of the safe zone. Otherwise the cache would break at every
+request, and the prompt would not fit anyway.
 
 *Thinking.* With `clear_thinking`, the thinking of finished turns goes along when results are cleared after such a
 pause. It leaves no trace, so it goes only along with placeholders: a walk over pruned output that is passed back
 decides nothing before the newest of them.
 
-*Finished steps.* With `fold_steps`, old steps behind a cut leave the prompt as one line for each call
+*Finished steps.* With `fold_steps`, old steps after a cut leave the prompt as one line for each call
 (`finished_steps` says which), and with `clear_tool_inputs` long arguments of calls that succeeded are shortened there.
 
 *Below a compaction.* If the safe zone was lowered because the client would compact the conversation (`compact_at`), a
@@ -277,7 +277,7 @@ class CacheAwareState(BaseStrategy):
         self._used.clear(self._past.marked_at(view.request))
 
     def _fold_along(self, view: View, clearing: Clearing) -> list[Fold]:
-        """Fold the finished steps behind a cut, which rewrites no more of the cache, and whose results may all go."""
+        """Fold the finished steps after a cut, which rewrites no more of the cache, and whose results may all go."""
         if self._steps is None or view.tokens < self._strategy.start_at:
             return []
         first = -1 if self._is_cold(view) else min(map(message_of, clearing))

@@ -144,14 +144,14 @@ class FinishedSteps:
                     self._written.pop(path, None)
 
     def choose(self, view: View, first: int, age: float, may_go: Callable[[ToolResult], bool]) -> list[Step]:
-        """Return the steps behind message `first` that are `age` requests old and may go, if all their results may."""
+        """Return the steps after message `first` that are `age` requests old and may go, if all their results may."""
         staying = {id(call) for calls in (self._newest, self._written) for call in calls.values()}
         return [
             step
             for step in view.steps()
             if step.messages.start > first
             and _is_old(step, view.request - step.request, age)
-            and not any(id(call) in staying or _is_needed(call) for call in step.calls)
+            and not any(id(call) in staying or _gives_guidance(call) for call in step.calls)
             and all(map(may_go, step.results))
         ]
 
@@ -172,11 +172,11 @@ def fold(steps: Sequence[Step], request: int, describe: Callable[[ToolResult], s
 
 
 def old_inputs(view: View, first: float, age: int, folds: Sequence[Fold]) -> Iterator[Candidate]:
-    """Yield the long arguments behind message `first` of calls that are `age` requests old and are not folded now."""
+    """Yield the long arguments after message `first` of calls that are `age` requests old and are not folded now."""
     gone = {at for fold in folds for at in fold.messages}
     for each in view.candidates():
-        is_behind = first < each.part.location.message not in gone
-        if each.part is not each.result and is_behind and view.request - each.part.request >= age:
+        is_after = first < each.part.location.message not in gone
+        if each.part is not each.result and is_after and view.request - each.part.request >= age:
             yield each
 
 
@@ -241,7 +241,7 @@ def _changes(result: ToolResult) -> bool:
     return any(does in CHANGING for does, _ in Action(result.call, result).files())
 
 
-def _is_needed(call: ToolCall) -> bool:
+def _gives_guidance(call: ToolCall) -> bool:
     """Return whether a call asked a subagent, loaded a skill or read instructions."""
     is_delegated = not DELEGATING.isdisjoint(tool_words(call.name))
     return is_delegated or call.name in SKILLS or any(map(is_instruction_file, paths(call)))

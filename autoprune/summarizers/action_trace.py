@@ -85,7 +85,7 @@ class Line:
         return replace(self, text=text, details=tuple(details))
 
     def repeats(self, before: "Line") -> bool:
-        """Whether the line equals the previous line, except for the results below two calls."""
+        """Return whether the line equals the previous line, except for the results below two calls."""
         details = (self.details == before.details) or self.key != USER
         return details and (self.text, self.is_failed) == (before.text, before.is_failed)
 

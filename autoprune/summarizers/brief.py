@@ -114,27 +114,27 @@ class Summarizer(Protocol):
 
 
 def calls_model(summarizer: object) -> bool:
-    """Whether a summarizer calls a model."""
+    """Return whether a summarizer calls a model."""
     return getattr(summarizer, "calls_model", True) is not False
 
 
 def may_wait(summarizer: object) -> bool:
-    """Whether a summarizer may take long: one that calls a model, or a caller's function."""
+    """Return whether a summarizer may take long: one that calls a model, or a caller's function."""
     return bool(getattr(summarizer, "may_wait", calls_model(summarizer)))
 
 
 def keeps_request(summarizer: object) -> bool:
-    """Whether a summarizer's text has a separate section for the user's first request."""
+    """Return whether a summarizer's text has a separate section for the user's first request."""
     return getattr(summarizer, "keeps_request", False) is True
 
 
 def reads_in_parts(summarizer: object) -> bool:
-    """Whether a summarizer reads a long brief in parts, cut between its utterances."""
+    """Return whether a summarizer reads a long brief in parts, cut between its utterances."""
     return getattr(summarizer, "reads_in_parts", False) is True
 
 
 def offers(summarizer: object, name: str) -> bool:
-    """Whether a summarizer or its class defines an attribute; a mock's answer to any name does not count."""
+    """Return whether a summarizer or its class defines an attribute; a mock's answer to any name does not count."""
     return hasattr(type(summarizer), name) or name in getattr(summarizer, "__dict__", ())
 
 

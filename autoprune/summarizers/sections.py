@@ -116,7 +116,7 @@ def request_of(brief: Brief) -> str:
 
 
 def may_hold_request(text: str) -> bool:
-    """Whether a summary may contain the first request without marking it."""
+    """Return whether a summary may contain the first request without marking it."""
     parsed = parse_sections(text)
     return not is_answer_text(text) if parsed is None else any(section.title == EARLIER for section in parsed)
 

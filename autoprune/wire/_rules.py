@@ -44,7 +44,7 @@ class Problem:
         return f"{self.provider}: {'.'.join((root, *map(str, self.path)))}: {message}"
 
 
-def neighbors(provider: str, roles: Sequence[str | None], model: str = "assistant") -> Iterator[Problem]:
+def check_neighbors(provider: str, roles: Sequence[str | None], model: str = "assistant") -> Iterator[Problem]:
     """Yield the places at which local chat templates fail: two neighbors share a role, or the model speaks first."""
     for at, role in enumerate(roles):
         if role in ("user", model) and (roles[at - 1] == role if at else role == model):

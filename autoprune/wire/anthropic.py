@@ -30,12 +30,12 @@ from autoprune.wire._rules import (
     BlockMessage,
     Problem,
     Provider,
+    check_neighbors,
     id_keys,
     is_bare,
     is_blank,
     is_empty_text,
     items_of,
-    neighbors,
     read_turn,
     string_of,
 )
@@ -492,7 +492,7 @@ def _check_results(at: int, one: BlockMessage, calls: Sequence[str]) -> Iterator
 
 def check_alternation(messages: Sequence[object]) -> Iterator[Problem]:
     """Yield the places at which user and assistant do not alternate, which gateways and local chat templates reject."""
-    yield from neighbors(NAME, [string_of(fields_of(message).get("role")) for message in messages])
+    yield from check_neighbors(NAME, [string_of(fields_of(message).get("role")) for message in messages])
 
 
 class _AnthropicShape(Shape):

@@ -16,11 +16,11 @@ from autoprune.wire._rules import (
     BlockMessage,
     Problem,
     Provider,
+    check_neighbors,
     find_first,
     is_bare,
     is_empty_text,
     items_of,
-    neighbors,
     read_turn,
     string_of,
     with_blocks,
@@ -388,7 +388,7 @@ def _match_responses(
 
 def check_alternation(messages: Sequence[object]) -> Iterator[Problem]:
     """Yield the places at which user and model do not alternate, which local chat templates reject."""
-    yield from neighbors(NAME, [_role_of(message) for message in messages], "model")
+    yield from check_neighbors(NAME, [_role_of(message) for message in messages], "model")
 
 
 def _role_of(message: object) -> str | None:

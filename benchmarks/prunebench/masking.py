@@ -20,9 +20,9 @@ from statistics import mean
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from autoprune.apps.replay.atoms import AtomGroup
+from autoprune.apps.replay.choices import NO_PRUNING
 from autoprune.apps.replay.corpus import replay_files
 from autoprune.apps.replay.episode_figures import Figures
-from autoprune.apps.replay.policies import NO_PRUNING
 from autoprune.apps.replay.rows import Interval, Pair, Row, interval, summarize, sums_by_project
 from autoprune.apps.replay.session import ReplayArgs
 from autoprune.economics import Prices

@@ -6,7 +6,7 @@ import pytest
 from halves import halves
 from written_short import entries, every_format, every_native_format, messages, parsed
 
-from autoprune.planning._groups import cuts
+from autoprune.planning._groups import boundaries
 from autoprune.wire import new_parser
 
 # Pairs
@@ -47,7 +47,7 @@ def test_the_indexes_of_a_part_of_a_conversation_are_those_of_the_part():
     found = entries("U A[c1] R[c1] A U A[c2] R[c2] A", "openai_chat")
     assert halves(found[4:]) == [(1, 2)]
     assert halves(found[2:]) == [(None, 0), (3, 4)]
-    assert cuts(found[2:]) == [0, 1, 2, 3, 5, 6]
+    assert boundaries(found[2:]) == [0, 1, 2, 3, 5, 6]
 
 
 def test_two_calls_in_one_text_have_a_result_each():
@@ -84,7 +84,7 @@ def test_two_calls_in_one_text_have_a_result_each():
     ],
 )
 def test_a_cut_never_separates_a_group(short: str, safe: list[int], written_in: str):
-    assert cuts(entries(short, written_in)) == safe
+    assert boundaries(entries(short, written_in)) == safe
 
 
 @every_native_format
@@ -96,18 +96,18 @@ def test_a_cut_never_separates_a_group(short: str, safe: list[int], written_in: 
     ],
 )
 def test_messages_between_a_call_and_its_result_stay_with_them(short: str, safe: list[int], written_in: str):
-    assert cuts(entries(short, written_in)) == safe
+    assert boundaries(entries(short, written_in)) == safe
 
 
 def test_reasoning_stays_with_the_items_that_came_of_it():
     items = messages("U A[c1] A[c2] R[c1] R[c2] A U A", "openai_responses")
     reasoning = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA"}
     given = [items[0], reasoning, *items[1:5], {**reasoning, "id": "rs_2"}, *items[5:]]
-    assert cuts(parsed(given)) == [0, 1, 6, 8, 9, 10]
+    assert boundaries(parsed(given)) == [0, 1, 6, 8, 9, 10]
 
 
 def test_a_call_that_its_provider_has_answered_in_one_item_is_whole():
     item = {"type": "mcp_call", "id": "mcp_1", "server_label": "s", "name": "f", "arguments": "{}", "output": "1"}
     given = parsed([item, {"role": "assistant", "content": "So."}, {"role": "user", "content": "On."}])
     assert halves(given) == [(0, 0)]
-    assert cuts(given) == [0, 2, 3]
+    assert boundaries(given) == [0, 2, 3]

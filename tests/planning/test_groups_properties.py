@@ -24,7 +24,7 @@ from written_short import FORMATS, entries, parsed
 
 from autoprune import problems
 from autoprune.conversation.transcript import Entry, Speaker
-from autoprune.planning._groups import cuts, units
+from autoprune.planning._groups import boundaries, units
 from autoprune.wire import anthropic, responses
 
 CHECKED = examples(150)
@@ -124,6 +124,6 @@ def is_safe(found: Sequence[Entry], at: int) -> bool:
 @CHECKED
 @given(found=ANY)
 def test_cuts_are_exactly_the_places_that_separate_no_group(found: Sequence[Entry]):
-    assert cuts(found) == [at for at in range(len(found) + 1) if is_safe(found, at)]
+    assert boundaries(found) == [at for at in range(len(found) + 1) if is_safe(found, at)]
     assert [at for unit in units(found) for at in unit] == list(range(len(found)))
     assert all(units(found))

@@ -45,5 +45,5 @@ def test_media_have_no_bound():
 @each_row("format", SHIPPED)
 def test_a_small_conversation_is_not_read(format: Format):
     history = Remembered("key")
-    assert history.is_small([format.message("user", "Look.")], [format], 3, 1_000)
+    assert history.fits_unread([format.message("user", "Look.")], [format], 3, 1_000)
     assert history.entries == []

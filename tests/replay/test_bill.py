@@ -7,10 +7,10 @@ from episodes import episode, in_words, reading
 from tables import each_row
 
 from autoprune import AgenticConversationPruner
+from autoprune.apps.replay.choices import NoPruning
 from autoprune.apps.replay.episode import Episode
 from autoprune.apps.replay.episode_figures import bill
 from autoprune.apps.replay.play import Run, play
-from autoprune.apps.replay.policies import NoPruning
 from autoprune.economics import Prices
 from autoprune.planning.view import View
 from autoprune.strategies import ObservationMasking

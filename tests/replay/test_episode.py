@@ -5,11 +5,11 @@ from episodes import in_words, reading
 from tables import each_row
 
 from autoprune.apps.replay import ReplayArgs
+from autoprune.apps.replay.choices import Policy
 from autoprune.apps.replay.detail import detail
 from autoprune.apps.replay.episode import LEAST_REQUESTS, Episode, episode, longest
 from autoprune.apps.replay.evidence import Need
 from autoprune.apps.replay.play import play
-from autoprune.apps.replay.policies import Policy
 from autoprune.apps.sessions import Recording, Request, Usage
 from autoprune.economics import LISTS
 from autoprune.tokens import exact

@@ -10,9 +10,9 @@ from tables import each_row
 
 from autoprune import AgenticConversationPruner, SettingsError
 from autoprune.apps.replay import Figures, Kept, Policy, ReplayArgs, SessionFigures, replay_session, summarize
+from autoprune.apps.replay.choices import NoPruning
 from autoprune.apps.replay.episode_figures import Bill, figures
 from autoprune.apps.replay.play import play
-from autoprune.apps.replay.policies import NoPruning
 from autoprune.apps.replay.rows import interval
 from autoprune.apps.replay.titles import project_of
 from autoprune.economics import LISTS, Prices

@@ -8,8 +8,8 @@ import pytest
 from episodes import Sends, episode, in_words, reading
 from tables import each_row
 
+from autoprune.apps.replay.choices import NoPruning
 from autoprune.apps.replay.play import play
-from autoprune.apps.replay.policies import NoPruning
 
 LONG = "word " * 60
 CLEARED = "Content cleared."

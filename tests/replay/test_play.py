@@ -7,9 +7,9 @@ from profiles import examples
 from tables import each_row
 
 from autoprune import AgenticConversationPruner
+from autoprune.apps.replay.choices import NoPruning
 from autoprune.apps.replay.episode import Episode
 from autoprune.apps.replay.play import Run, play
-from autoprune.apps.replay.policies import NoPruning
 from autoprune.planning.view import Strategy
 from autoprune.strategies import ObservationMasking
 from autoprune.strategies.clearing import LowWater, ToolOutputCleanup

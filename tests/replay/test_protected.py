@@ -6,10 +6,10 @@ from episodes import DONE, USER, Sends, call, episode, in_words, result
 from tables import each_row
 
 from autoprune import AgenticConversationPruner
+from autoprune.apps.replay.choices import NoPruning, Policy
 from autoprune.apps.replay.episode import Episode
 from autoprune.apps.replay.evidence import ProtectedKind
 from autoprune.apps.replay.play import Run, play
-from autoprune.apps.replay.policies import NoPruning, Policy
 from autoprune.economics import LISTS
 from autoprune.strategies import ObservationMasking
 

@@ -7,10 +7,10 @@ from episodes import in_words, reading
 from tables import each_row
 
 from autoprune import AgenticConversationPruner
+from autoprune.apps.replay.choices import NoPruning
 from autoprune.apps.replay.episode import Episode, episode, recorded_cost, sources
 from autoprune.apps.replay.episode_figures import OWN, bill
 from autoprune.apps.replay.play import play
-from autoprune.apps.replay.policies import NoPruning
 from autoprune.apps.replay.sizes import usual_text_ratio
 from autoprune.apps.sessions import Recording, Request, Usage
 from autoprune.economics import HOUR

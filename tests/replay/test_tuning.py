@@ -11,8 +11,8 @@ import pytest
 from tables import each_row
 
 from autoprune import Report, SettingsError
+from autoprune.apps.replay.choices import Policy
 from autoprune.apps.replay.episode_figures import Bill, Figures, Kept
-from autoprune.apps.replay.policies import Policy
 from autoprune.apps.replay.rows import summarize
 from autoprune.apps.replay.tuning import GRID, choice, frontier, snippet, tune
 from autoprune.economics import LISTS, Prices, prices

@@ -91,7 +91,7 @@ def _read_toml(path: Path, needed: str = "") -> dict[str, Any] | None:
 
 
 def find_defaults(files: Iterable[ConfigFile], command: str, environ: Mapping[str, str]) -> dict[str, Given]:
-    """The settings that files give a command, without those for which there is a variable.
+    """Return the settings that files give a command, without those for which there is a variable.
 
     Raises SettingsError for a key that does not exist, or a value that a project's file may not have. Values are
     checked by the command that uses them.
@@ -130,7 +130,7 @@ def _check(file: ConfigFile, name: str, value: object) -> None:
 
 
 def load_defaults(command: str) -> dict[str, Given]:
-    """The settings that files give a command. Raises SettingsError."""
+    """Return the settings that files give a command. Raises SettingsError."""
     try:
         folder = Path.cwd()
     except FileNotFoundError:  # deleted
@@ -145,7 +145,7 @@ def name_file(message: str, found: Mapping[str, Given]) -> str:
 
 
 def without_options(context: Any) -> dict[str, Any]:
-    """The settings from files for which the command has no option, by name."""
+    """Return the settings from files for which the command has no option, by name."""
     found: Mapping[str, Given] = context.obj or {}
     return {name: given.value for name, given in found.items() if name not in context.params}
 

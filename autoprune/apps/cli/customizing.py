@@ -104,7 +104,7 @@ def list_settings(as_json: options.AsJson = False) -> None:
 
 
 def _live_settings(held: Mapping[str, Given]) -> dict[str, str]:
-    """The settings that `run` and `proxy` use, as text: those that are not given come from each request."""
+    """Return the settings that `run` and `proxy` use, as text: those that are not given come from each request."""
     given = {name: text for name in OF_REQUESTS if (text := variables(None).get(VARIABLES[name]))}
     from_files = {name: str(each.value) for name, each in held.items()}
     return {**UNSET_LIVE, **from_files, **given}

@@ -86,7 +86,7 @@ def examine(
 
 
 def program_version(path: str) -> str:
-    """The first line that a program prints for `--version`."""
+    """Return the first line that a program prints for `--version`."""
     try:
         done = subprocess.run(
             [path, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=VERSION_SECONDS, check=False
@@ -146,7 +146,7 @@ def probe_upstream(upstream: str, wait: float) -> tuple[bool, tuple[str, ...]]:
 
 
 def _describe_error(status: int, body: str) -> tuple[str, str, str]:
-    """A state, the error message of the proxy or the provider, and advice."""
+    """Return a state, the error message of the proxy or the provider, and advice."""
     with suppress(ValueError):
         match json.loads(body):
             case {"error": {"message": str(message)}} | {"message": str(message)}:

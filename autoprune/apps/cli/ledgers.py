@@ -116,7 +116,7 @@ def keep_ledgers(sessions: Callable[[], Iterable["ClientSession"]], every: float
 
 
 def ledger_folder() -> Path:
-    """The default folder, shared by all proxies of this user."""
+    """Return the default folder, shared by all proxies of this user."""
     given = os.environ.get("XDG_STATE_HOME", "")
     # Relative paths are ignored. Source: XDG Base Directory Specification, version 0.8.
     state = Path(given) if os.path.isabs(given) else Path.home() / ".local" / "state"

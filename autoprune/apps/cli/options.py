@@ -62,7 +62,7 @@ class Command(TyperCommand):
 
 
 def examples(*lines: str) -> str:
-    """The epilog of a command's help: example commands, not rewrapped."""
+    """Return the epilog of a command's help: example commands, not rewrapped."""
     # Click keeps the lines of a paragraph that begins with \b.
     return "\n".join(("Examples:\n\n\b", *(f"  autoprune {line}" for line in lines)))
 
@@ -94,7 +94,7 @@ Summarizer = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help=f"What writes summaries: {', '.join(SUMMARIZERS)}, or an installed one. openai asks the model in --model; "
+        help=f"The summarizer: {', '.join(SUMMARIZERS)}, or an installed one. openai asks the model in --model; "
         "the others need no model.",
     ),
 ]

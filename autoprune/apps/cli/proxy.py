@@ -83,8 +83,8 @@ class TierRule(StrEnum):
 Tier = Annotated[
     TierRule | None,
     typer.Option(
-        help="For models that charge a multiple for long requests: stay below that size, cross it, or clear what makes "
-        "no request dearer. Default: auto.",
+        help="For models that charge a multiple for long requests: stay below that size, cross it, or (auto) clear "
+        "results if that makes no request dearer. Default: auto.",
     ),
 ]
 
@@ -130,7 +130,7 @@ def run_proxy(
         typer.Option(
             metavar="N",
             min=0,
-            help="Worker processes that prune; 0 prunes in the server's. Default: one for each core, at most 4.",
+            help="Worker processes that prune; with 0 the server prunes. Default: one for each core, at most 4.",
         ),
     ] = None,
 ) -> None:
@@ -182,7 +182,7 @@ def with_tier(strategy: str, tier: TierRule | None) -> str:
 
 
 def base_addresses(environ: Mapping[str, str], port: int) -> dict[str, str]:
-    """The base addresses in environment variables, by vendor. Leaves out this proxy's own address."""
+    """Return the base addresses in environment variables, by vendor. Leaves out this proxy's own address."""
     found = {}
     for vendor, names in BASE_VARIABLES.items():
         base = next(filter(None, (environ.get(name, "").strip() for name in names)), "")
@@ -207,7 +207,7 @@ def check_dependencies() -> None:
 
 
 def startup_lines(settings: "Settings", known: "Running") -> tuple[str, ...]:
-    """The lines to print at the start."""
+    """Return the lines that the proxy prints at its start."""
     return (
         f"autoprune proxy on {known.url}",
         f"  base address    {known.url} (Anthropic, Gemini), {known.url}/v1 (OpenAI)",
@@ -229,7 +229,7 @@ def describe_archive(settings: "Settings") -> str:
 
 
 def describe_zone(settings: "Settings") -> str:
-    """The safe zone as text, for people."""
+    """Return the safe zone as text, for people."""
     return str(
         settings.safe_zone
         or f"the window of each request's model ({UNKNOWN_WINDOW:,} tokens if unknown) without room for the reply; at "

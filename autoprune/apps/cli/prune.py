@@ -123,14 +123,14 @@ def _with_prices(plan: Any, loaded: Session, args: PruneArgs) -> Any:
 
 
 def _destination(output: str | None, *, prints_something_else: bool) -> str | None:
-    """The destination of the conversation: without -o to standard output, but never to a terminal; None for nowhere."""
+    """Return where the conversation goes: without -o to standard output, but never to a terminal; None for nowhere."""
     if output or prints_something_else:
         return output
     return None if sys.stdout.isatty() else "-"
 
 
 def _has_lost_content(pruner: AnyPruner, report: Report) -> bool:
-    """Whether any cleared content cannot be recalled from the pruner's archive."""
+    """Return whether any cleared content cannot be recalled from the pruner's archive."""
     ids = {edit.recall_id for edit in report.plan.edits}
     try:
         for id in ids:

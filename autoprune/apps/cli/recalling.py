@@ -78,17 +78,17 @@ def _check_folder(archive: str | None) -> None:
 
 
 def archive_parent() -> str:
-    """The folder with the archives of all projects of this user."""
+    """Return the folder with the archives of all projects of this user."""
     return str(ledger_folder().parent / "archive")
 
 
 def own_memory() -> str:
-    """The folder with the past of conversations, for a proxy that is started later."""
+    """Return the folder with the past of conversations, for a proxy that is started later."""
     return str(ledger_folder().parent / "conversations")
 
 
 def own_archive() -> str:
-    """The archive for the working directory, with content that is too old removed."""
+    """Return the archive for the working directory, with content that is too old removed."""
     archive = LimitedDirectory(project_folder(archive_parent(), os.getcwd()))
     archive.tidy()
     return archive.path

@@ -28,12 +28,12 @@ from autoprune.apps.cli.console import show, show_json, show_report
 from autoprune.apps.cli.input_output import write_output
 from autoprune.apps.cli.savings import compactions_text, spending_notes, spending_table
 from autoprune.apps.replay import atoms, request_table
+from autoprune.apps.replay.choices import BUILT_IN, Policy
 from autoprune.apps.replay.compaction_costs import CompactionSum, sum_compactions
 from autoprune.apps.replay.detail import SessionDetail
 from autoprune.apps.replay.episode_figures import OWN
 from autoprune.apps.replay.evidence import PROTECTED_NAMES
 from autoprune.apps.replay.page import page
-from autoprune.apps.replay.policies import BUILT_IN, Policy
 from autoprune.apps.replay.rows import FEW_ATOMS, MAIN, Interval, rounded
 from autoprune.apps.replay.session import FED_BACK, FULL, Overview, ReplayArgs, SessionFigures, overview
 from autoprune.apps.replay.spending import Outlook, outlook, sum_spending, total
@@ -127,8 +127,8 @@ def replay_sessions(
         str,
         typer.Option(
             metavar="STYLE",
-            help="What the agent loop passes to the pruner: its whole history (full), its last pruned prompt and what "
-            "is new (fed-back), or both, one after the other.",
+            help="What the agent loop passes to the pruner: its whole history (full), its last pruned prompt with "
+            "the new messages (fed-back), or both in turn.",
         ),
     ] = "full",
     html: Annotated[str | None, typer.Option(metavar="FILE", help="Write the report as an HTML page.")] = None,
@@ -281,7 +281,7 @@ def _as_json(sessions: Sequence[SessionFigures], args: ReplayArgs, whole: Overvi
 def _next_steps(
     rows: Sequence[Standing], args: ReplayArgs, whole: Overview, prevented: int, tune: str
 ) -> list[tuple[str, str]]:
-    """The next steps after a replay, each with its command if it has one. `tune` is the command of the search.
+    """Return the next steps after a replay, each with its command if it has one. `tune` is the command of the search.
 
     `prevented` counts the compactions that would not have happened.
     """
@@ -299,7 +299,7 @@ def _next_steps(
 
 
 def _tune_line(paths: Sequence[str], given: Mapping[str, Any]) -> str:
-    """The command of the search for a better setting, with those of the options that are given."""
+    """Return the command of the search for a better setting, with those of the options that are given."""
     return shlex.join(
         ["autoprune", "tune", *paths, *(word for name, value in given.items() if value for word in (name, value))]
     )
@@ -394,11 +394,11 @@ def _verdict_cells(each: Standing) -> tuple[Text | str, ...]:
 
 
 def figure_cell(value: str, bounds: str) -> str:
-    """A figure above its bounds, so that the table fits 80 columns."""
+    """Return a figure above its bounds, so that the table fits 80 columns."""
     return f"{value}\n{bounds}" if bounds else value
 
 
 def share_cell(known: Interval, needed: int) -> str:
-    """A share in percent with its interval, or with the number of atoms if they are few; a dash if there are none."""
+    """Return a share in percent with its interval, or the number of atoms if they are few; a dash if there are none."""
     share, bounds = rounded(known, ".1f", 100)
     return figure_cell(share, f"n = {needed}" if needed < FEW_ATOMS else bounds) if needed else "–"

@@ -27,7 +27,7 @@ UNREADABLE = (OSError, EOFError, ValueError, LookupError, AttributeError, Import
 
 
 def cache_folder() -> Path:
-    """The folder of this user."""
+    """Return the folder of this user."""
     given = os.environ.get("XDG_CACHE_HOME", "")
     # Relative paths are ignored. Source: XDG Base Directory Specification, version 0.8.
     return (Path(given) if os.path.isabs(given) else Path.home() / ".cache") / "autoprune" / "replay"
@@ -66,7 +66,7 @@ class Cached:
 
 
 def _name(do: Callable[[Task], object], task: Task) -> str:
-    """The name of an outcome's file: a digest of the session's place, size and time, the arguments, and the code.
+    """Return the name of an outcome's file: a digest of the session's place, size and time, the arguments and code.
 
     "" if there is no such session.
     """
@@ -79,7 +79,7 @@ def _name(do: Callable[[Task], object], task: Task) -> str:
 
 
 def installed_code() -> str:
-    """A digest of the files of autoprune and of what extends it: a checkout may change without a new version."""
+    """Return a digest of the files of autoprune and of what extends it: a checkout may change without a new version."""
     groups = [group for group in entry_points().groups if group.startswith("autoprune.")]
     modules = {point.module for group in groups for point in entry_points(group=group)}
     packages = {"autoprune", *(module.partition(".")[0] for module in modules)}

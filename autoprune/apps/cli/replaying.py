@@ -18,6 +18,7 @@ from autoprune.apps.cli.console import Terminal, show, show_report
 from autoprune.apps.cli.input_output import load_readers
 from autoprune.apps.cli.replay_cache import Cached, cache_folder
 from autoprune.apps.clients import CLIENTS
+from autoprune.apps.replay.choices import AT, Policy
 from autoprune.apps.replay.corpus import (
     Engine,
     Processes,
@@ -29,7 +30,6 @@ from autoprune.apps.replay.corpus import (
 )
 from autoprune.apps.replay.detail import SessionDetail, most_expensive
 from autoprune.apps.replay.episode_figures import OWN
-from autoprune.apps.replay.policies import AT, Policy
 from autoprune.apps.replay.session import TOO_SHORT, Overview, ReplayArgs, SessionFigures
 from autoprune.apps.replay.sizes import UNKNOWN_HEAD
 from autoprune.apps.replay.spending import Spending, copies, read_spending
@@ -75,7 +75,7 @@ Jobs: TypeAlias = Annotated[
     int | None, typer.Option(metavar="N", min=1, help="Sessions to replay at a time. Default: one for each core.")
 ]
 EngineName: TypeAlias = Annotated[
-    str, typer.Option("--engine", metavar="NAME", help="What runs the work: processes or ray.")
+    str, typer.Option("--engine", metavar="NAME", help="Where sessions are replayed: in processes, or with ray.")
 ]
 
 
@@ -199,7 +199,7 @@ def most_expensive_details(
 
 
 def skipped_files(sessions: Sequence[SessionFigures]) -> dict[str, str]:
-    """The files that were not replayed, each with the reason."""
+    """Return the files that were not replayed, each with the reason."""
     return {each.path: why for each in sessions if (why := why_skipped(each))}
 
 
@@ -212,7 +212,7 @@ def end_without_figures(sessions: Sequence[SessionFigures], *, at_home: bool) ->
 
 
 def nothing_replayed(sessions: Sequence[SessionFigures]) -> SessionError:
-    """The error if all sessions were skipped, with the most frequent reason."""
+    """Return the error if all sessions were skipped, with the most frequent reason."""
     count = len(sessions)
     (why, _), *others = Counter(skipped_files(sessions).values()).most_common()
     more = f" and {count_noun(len(others), 'other reason')}" if others else ""
@@ -279,7 +279,7 @@ def assumptions(whole: Overview, args: ReplayArgs) -> Iterator[str]:
 
 
 def run_line(strategy: str, safe_zone: int | None = None, agents: Iterable[str] = ()) -> str:
-    """The command that runs an assistant with a replayed strategy: the first of these agents, else Claude Code."""
+    """Return the command that runs an assistant with a strategy: the first of these agents, else Claude Code."""
     policy = Policy(strategy)
     name, zone = strategy_name(policy), policy.zone or safe_zone
     chosen = "" if name == RUN_STRATEGY else f" --strategy {shlex.quote(name)}"
@@ -288,5 +288,5 @@ def run_line(strategy: str, safe_zone: int | None = None, agents: Iterable[str] 
 
 
 def command_line() -> str:
-    """The command as the user typed it, which a page shows."""
+    """Return the command as the user typed it, which a page shows."""
     return f"autoprune {shlex.join(sys.argv[1:])}"

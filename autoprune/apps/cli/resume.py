@@ -71,7 +71,7 @@ def resume_session(
 ) -> None:
     """Resume a session as a slimmer copy, without a proxy, or list the newest sessions.
 
-    If the cache of a session has expired, old tool results are cleared in a copy with an id of its own, and the
+    If the cache of a session has expired, old tool results are cleared in a copy with its own id, and the
     assistant is started with the copy. The session itself is not changed. Without CLIENT, the newest sessions are
     listed.
     """
@@ -299,7 +299,7 @@ def _plain(value: Any) -> Any:
 
 
 def _may_hold(path: Path, text: str) -> bool:
-    """Whether there is no file yet, or only the same copy."""
+    """Return whether there is no file yet, or only the same copy."""
     try:
         return path.read_bytes() == text.encode("utf-8", "replace")
     except OSError as error:

@@ -29,7 +29,7 @@ LARGEST = 50_000_000  # bytes of a session file that is read while the user wait
 
 
 def session_files(client: Client) -> list[Path]:
-    """A client's own session files on this machine, the newest first."""
+    """Return a client's own session files on this machine, the newest first."""
     return places.at_home(Path.home()).get(client.agent, [])
 
 
@@ -70,7 +70,7 @@ def find_resumed(client: Client, user: User, files: Sequence[Path]) -> Path | No
 
 
 def folder_of(file: Path) -> str:
-    """The folder in which a session began; "" if its file does not say."""
+    """Return the folder in which a session began; "" if its file does not say."""
     with suppress(OSError, ValueError), file.open("rb") as opened:
         if match := FOLDER.search(opened.read(HEAD_BYTES)):
             return str(json.loads(match[1]))

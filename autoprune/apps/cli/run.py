@@ -36,7 +36,7 @@ from autoprune.apps.cli.recalling import own_archive, own_memory
 from autoprune.apps.cli.resumed import describe_cost, find_resumed, session_files, session_times
 from autoprune.apps.clients import CLIENTS, Client, Route, User, find_client
 from autoprune.apps.clients.compactions import rule_of
-from autoprune.economics import amount, lifetime, model_prices
+from autoprune.economics import amount, life_text, model_prices
 from autoprune.errors import ClientError, SettingsError, count_noun
 from autoprune.settings import UNKNOWN_WINDOW, VARIABLES, window_of
 from autoprune.strategies.catalog import RUN_STRATEGY
@@ -56,7 +56,7 @@ NAMES = ", ".join(client.name for client in CLIENTS)
 
 
 def complete_client(incomplete: str) -> list[str]:
-    """The names of clients that begin as typed, for a shell's completion."""
+    """Return the names of clients that begin as typed, for a shell's completion."""
     return [client.name for client in CLIENTS if client.name.startswith(incomplete)]
 
 
@@ -213,12 +213,12 @@ def cost_of_limit(sessions: "Sequence[ClientSession]") -> str:
 
 
 def describe_session(session: "ClientSession") -> str:
-    """The line above a conversation's ledger."""
+    """Return the line above a conversation's ledger."""
     last = session.points[-1]
     size = f"the last prompt {last.after:,} tokens, {last.before:,} without pruning"
     zone = f"safe zone {session.safe_zone:,}"
     requests = count_noun(session.requests, "request")
-    life = lifetime(session.ledger.prices.life)
+    life = life_text(session.ledger.prices.life)
     cache = f", its cache lives {life}, {session.life_from}" if session.life_from else ""
     held_out = ", held out: forwarded unpruned" if session.arm == "unpruned" else ""
     return f"autoprune: {session.model or session.path}: {requests}, {size}, {zone}{cache}{held_out}"
@@ -286,7 +286,7 @@ def describe_route(client: Client, route: Route, proxy: str = UNKNOWN_PROXY) -> 
 
 
 def current_user(arguments: tuple[str, ...], upstream: str | None) -> User:
-    """The user who runs this command, with the arguments for the client."""
+    """Return the user who runs this command, with the arguments for the client."""
     try:
         folder = Path.cwd()
     except FileNotFoundError as error:
@@ -337,7 +337,7 @@ def start_client(path: str, route: Route, proxy: str, **streams: Any) -> Iterato
 
 
 def path_variable(environ: Mapping[str, str]) -> dict[str, str]:
-    """The search path with this program's folder at its end, for `autoprune recall`; none if it is found already."""
+    """Return the search path with this program's folder at its end, for `autoprune recall`; none if it is in it."""
     own = sysconfig.get_path("scripts")
     if shutil.which("autoprune") or not shutil.which("autoprune", path=own):
         return {}
@@ -345,7 +345,7 @@ def path_variable(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def no_proxy_variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables that let a client reach this machine directly; none unless it uses an HTTP proxy."""
+    """Return the variables that let a client reach this machine directly; none unless it uses an HTTP proxy."""
     if not any(name.lower() in PROXY_VARIABLES for name in environ):
         return {}
     exceptions = environ.get("NO_PROXY") or environ.get("no_proxy")
@@ -378,7 +378,7 @@ def wait_for(process: subprocess.Popen[bytes]) -> int:
 
 
 def shell_exit_code(code: int) -> int:
-    """The exit code of a process as a shell reports it: 128 plus the signal's number if a signal ended it."""
+    """Return the exit code of a process as a shell reports it: 128 plus the signal's number if a signal ended it."""
     return code if code >= 0 else BY_SIGNAL - code
 
 

@@ -21,7 +21,7 @@ from autoprune.apps.replay.spending import ProjectSpending, Spending, copies
 from autoprune.apps.replay.titles import Title
 from autoprune.apps.sessions import LARGEST_PROMPT
 from autoprune.conversation.messages import one_line
-from autoprune.economics import Ledger, lifetime
+from autoprune.economics import Ledger, life_text
 from autoprune.errors import count_noun
 from autoprune.pruners.report.drawing import printable, table_of
 
@@ -246,7 +246,7 @@ def _table(files: Sequence[LedgerFile]) -> RenderableType:
     total = _sum_up(files, "total", "")
     table.add_row(*(Text(cell, style="bold") for cell in _cells(total)))
     notes: list[RenderableType] = [
-        Text(f"The cache lives {lifetime(life)} in {count_noun(number, 'session')}, {printable(source)}.")
+        Text(f"The cache lives {life_text(life)} in {count_noun(number, 'session')}, {printable(source)}.")
         for (life, source), number in _cache_lives(files)
     ]
     if holdout := compare_arms(files):

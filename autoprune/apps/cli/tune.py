@@ -11,7 +11,7 @@ import autoprune.apps.cli.options as options
 import autoprune.apps.cli.replaying as replaying
 from autoprune.apps.cli.console import show, show_json, show_report
 from autoprune.apps.cli.replay import share_cell
-from autoprune.apps.replay.policies import Policy
+from autoprune.apps.replay.choices import Policy
 from autoprune.apps.replay.rows import MAIN
 from autoprune.apps.replay.session import ReplayArgs, overview
 from autoprune.apps.replay.tuning import FLOOR, FOLDS, GRID, Tuning, tune

@@ -50,7 +50,7 @@ def route_gemini(user: User) -> Route:
 
 
 def _gemini_login(user: User) -> str:
-    """The login of Gemini CLI: from its settings, the project's first, or else from the variables."""
+    """Return the login of Gemini CLI: from its settings, the project's first, or else from the variables."""
     for folder in (user.folder, user.home):
         settings = user.json(folder / ".gemini" / "settings.json")
         if chosen := get_in(settings, "security", "auth", "selectedType") or settings.get("selectedAuthType"):
@@ -116,7 +116,7 @@ def _refuse_subscription(user: User, name: str) -> None:
 
 
 def opencode_config(user: User) -> dict[str, Any]:
-    """The configuration from all of the user's files; the nearest to the working folder takes precedence."""
+    """Return the configuration from all of the user's files; the nearest to the working folder takes precedence."""
     folder = user.folder_of("XDG_CONFIG_HOME", ".config") / "opencode"
     given = user.environ.get("OPENCODE_CONFIG")
     files = [folder / "opencode.json", folder / "opencode.jsonc", *([PurePath(given)] if given else ())]
@@ -269,7 +269,7 @@ def route_cline(user: User) -> Route:
 
 
 def _cline_sandbox(user: User) -> PurePath | None:
-    """The folder of an isolated state, from --data-dir or CLINE_SANDBOX=1; None if neither is set."""
+    """Return the folder of an isolated state, from --data-dir or CLINE_SANDBOX=1; None if neither is set."""
     given = user.option(CLINE_FOLDER_OPTION)
     if given is None and user.environ.get(CLINE_SANDBOX, "").strip() != "1":
         return None
@@ -279,7 +279,7 @@ def _cline_sandbox(user: User) -> PurePath | None:
 
 
 def _cline_file(user: User) -> PurePath:
-    """The file with the user's providers, if there is no sandbox."""
+    """Return the file with the user's providers, if there is no sandbox."""
     if given := user.variable(CLINE_FILE_VARIABLE):
         return PurePath(given)
     own = PurePath(user.option("--config") or user.variable("CLINE_DIR") or user.home / ".cline")

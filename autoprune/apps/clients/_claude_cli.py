@@ -66,13 +66,13 @@ def route(user: User) -> Route:
 
 
 def claude_settings(user: User) -> tuple[dict[str, str], dict[str, Any]]:
-    """The environment variables that Claude Code sees, and its settings from all files."""
+    """Return the environment variables that Claude Code sees, and its settings from all files."""
     files = _settings(user)
     return {**user.environ, **_env(*files)}, reduce(merge_objects, files)
 
 
 def _settings(user: User) -> list[dict[str, Any]]:
-    """The settings of the user, of the project's files and of the option; each takes precedence over those before."""
+    """Return the settings of the user, the project's files and the option; each takes precedence over those before."""
     own = user.folder_of("CLAUDE_CONFIG_DIR", ".claude") / "settings.json"
     files = [user.json(each) for each in (own, *(user.folder / ".claude" / name for name in PROJECT_FILES))]
     given = user.option(OPTION) or "{}"  # JSON, or the name of a file
@@ -93,7 +93,7 @@ def _check_trust(user: User, url: str | None) -> None:
 
 
 def _env(*settings: Mapping[str, Any]) -> dict[str, str]:
-    """The environment variables in settings, the last of which take precedence."""
+    """Return the environment variables in settings, the last of which take precedence."""
     objects = (own for each in settings if isinstance(own := get_in(each, "env"), Mapping))
     return {name: str(value) for own in objects for name, value in own.items() if value is not None}
 

@@ -42,7 +42,7 @@ def route(user: User) -> Route:
 
 
 def codex_setting(user: User, key: str) -> Any:
-    """A value of the configuration, by the precedence of Codex; None if there is none."""
+    """Return a value of the configuration, by the precedence of Codex; None if there is none."""
     config = _config(user)
     profile = user.option(*PROFILE) or config.get("profile")  # a table in versions before 0.169
     of_profile = get_in(config, "profiles", str(profile), key)
@@ -54,14 +54,14 @@ def _codex_file(user: User, name: str) -> PurePath:
 
 
 def _config(user: User) -> dict[str, Any]:
-    """The configuration, merged with the file of the profile that `--profile` names."""
+    """Return the configuration, merged with the file of the profile that `--profile` names."""
     config = user.toml(_codex_file(user, "config.toml"))
     profile = user.option(*PROFILE)
     return merge_objects(config, user.toml(_codex_file(user, f"{profile}.config.toml"))) if profile else config
 
 
 def _overrides(user: User) -> dict[str, Any]:
-    """The values of all `-c key=value` arguments: TOML, or plain text if that does not parse."""
+    """Return the values of all `-c key=value` arguments: TOML, or plain text if that does not parse."""
     pairs = [pair for option, pair in pairwise(user.arguments) if option in OVERRIDE]
     pairs += [pair[1] for each in user.arguments if (pair := JOINED_OVERRIDE.fullmatch(each))]
     found: dict[str, Any] = {}
@@ -74,7 +74,7 @@ def _overrides(user: User) -> dict[str, Any]:
 
 
 def _provider(user: User) -> str:
-    """The model provider in use. Raises ClientError for one whose base URL cannot be configured."""
+    """Return the model provider in use. Raises ClientError for one whose base URL cannot be configured."""
     name = codex_setting(user, "model_provider") or "openai"
     if "--oss" in user.arguments or name in BUILT_IN:
         which = "--oss" if "--oss" in user.arguments else f"the model provider {name}"
@@ -83,7 +83,7 @@ def _provider(user: User) -> str:
 
 
 def _usual_url(user: User, provider: str) -> str:
-    """The default base URL, which depends on the login. Raises ClientError for an unknown provider."""
+    """Return the default base URL, which depends on the login. Raises ClientError for an unknown provider."""
     if provider != "openai":
         raise ClientError(f"config.toml has no model_providers.{provider}.base_url: add it, or give --upstream")
     if user.variable("CODEX_API_KEY"):

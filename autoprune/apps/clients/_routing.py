@@ -48,11 +48,11 @@ class User:
     upstream: str | None = None
 
     def variable(self, *names: str) -> str | None:
-        """The value of the first of these variables that is set and not empty."""
+        """Return the value of the first of these variables that is set and not empty."""
         return next((self.environ[name] for name in names if self.environ.get(name)), None)
 
     def folder_of(self, variable: str, *usual: str) -> PurePath:
-        """The folder that a variable names, or else the usual one in the home folder."""
+        """Return the folder that a variable names, or else the usual one in the home folder."""
         given = self.environ.get(variable)
         return PurePath(given) if given else self.home.joinpath(*usual)
 
@@ -79,7 +79,7 @@ class User:
         return tuple(takewhile(lambda each: each != "--", self.arguments))
 
     def option(self, *names: str) -> str | None:
-        """The last value of an option, given as `-m VALUE`, `-mVALUE`, `--model VALUE` or `--model=VALUE`."""
+        """Return the last value of an option, given as `-m VALUE`, `-mVALUE`, `--model VALUE` or `--model=VALUE`."""
         found = None
         for each, following in pairwise((*self.options, None)):
             name, equals, value = str(each).partition("=")
@@ -216,7 +216,7 @@ def refuse_other_process(user: User, title: str, *names: str) -> None:
 
 
 def is_on(value: str | None) -> bool:
-    """Whether a variable is set to anything but 0, false, no or off."""
+    """Return whether a variable is set to anything but 0, false, no or off."""
     return (value or "").strip().lower() not in ("", "0", "false", "no", "off")
 
 
@@ -233,7 +233,7 @@ def parse_object(text: str, called: str) -> dict[str, Any]:
 
 
 def get_in(value: object, *names: str) -> Any:
-    """The value at a path of names in nested objects; None if there is none."""
+    """Return the value at a path of names in nested objects; None if there is none."""
     for name in names:
         value = value.get(name) if isinstance(value, Mapping) else None
     return value

@@ -25,8 +25,8 @@ from autoprune.errors import ClientError
 class CompactionRule:
     """The prompt size at which a client compacts by itself, in the provider's tokens.
 
-    The prompt may grow to `share` of the window without the `headroom` for a reply, and to `buffer` tokens less than
-    that, and to `limit`; the smallest counts. `window` is the window that the user's settings give the model. By the
+    With room = window - `headroom` for a reply, the client compacts above the smallest of `share` · room, room -
+    `buffer` and `limit`. `window` is the window that the user's settings give the model. By the
     beginnings of models' names: `headrooms` that differ, `windows` of the client's own list, and `largest`, the most
     that the user lets it fill. A client that `counts_history` compacts by an estimate of its unpruned history.
     `setting` names what the user has set; it is "" for the client's default.
@@ -45,16 +45,16 @@ class CompactionRule:
     setting: str = ""
 
     def window_for(self, window: int | None, model: str | None = None) -> int | None:
-        """The window that the client assumes for a model whose window is `window`; None if nobody knows it."""
+        """Return the window that the client assumes for a model whose window is `window`; None if nobody knows it."""
         known = self.window or _first(self.windows, model) or window
         return min(known, _first(self.largest, model) or known) if known else None
 
     def point(self, window: int | None, model: str | None = None) -> int | None:
-        """The size of a prompt above which the client compacts by itself; None if it never does."""
+        """Return the size of a prompt above which the client compacts by itself; None if it never does."""
         return self.end(window, model) if self.is_on else None
 
     def end(self, window: int | None, model: str | None = None) -> int | None:
-        """The size above which the client compacts, or would if that were on; soon after it a session ends."""
+        """Return the size above which the client compacts or, if that is off, soon after which a session ends."""
         if self.counts_history:
             return None
         size = self.window_for(window, model)
@@ -175,7 +175,7 @@ def _qwen_rule(user: User) -> CompactionRule:
 
 
 def _first_setting(user: User, own: str, *names: str) -> tuple[float | None, str]:
-    """A number in a client's settings.json, the project's first, with its name; (None, "") if there is none."""
+    """Return a number in a client's settings.json, the project's first, with its name; (None, "") if there is none."""
     for folder in (user.folder, user.home):
         value = to_number(get_in(user.json(folder / own / "settings.json"), *names))
         if value is not None:
@@ -276,7 +276,7 @@ def rule_for_headers(headers: Mapping[str, str]) -> CompactionRule | None:
 
 
 def is_compaction_request(headers: Mapping[str, str], body: Mapping[str, Any]) -> bool:
-    """Whether a request asks for a summary that replaces the conversation, whatever the reason."""
+    """Return whether a request asks for a summary that replaces the conversation, whatever the reason."""
     if _header(headers, COPILOT_MARK[0]) == COPILOT_MARK[1] or _asks_as_codex(headers):
         return True
     last = next(reversed(_messages(body)), None)
@@ -287,7 +287,7 @@ def is_compaction_request(headers: Mapping[str, str], body: Mapping[str, Any]) -
 
 
 def has_summarizer_prompt(body: Mapping[str, Any]) -> bool:
-    """Whether the system prompt is one for compactions, so that nothing of the conversation is read from the cache."""
+    """Return whether the system prompt is one for compactions, so that nothing is read from the cache."""
     body, first = _unwrapped(body), next(iter(_messages(body)), None)
     begins = first if get_in(first, "role") in ("system", "developer") else None
     system = [body.get("system"), body.get("instructions"), body.get("systemInstruction"), begins]
@@ -300,7 +300,7 @@ def _messages(body: Mapping[str, Any]) -> list[Any]:
 
 
 def _unwrapped(body: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The request in a body of Gemini CLI with a Google login; any other body itself."""
+    """Return the request in a body of Gemini CLI with a Google login; any other body itself."""
     inner = body.get("request")
     return inner if isinstance(inner, Mapping) else body
 
@@ -332,12 +332,12 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def _first(sizes: Mapping[str, int], model: str | None) -> int | None:
-    """The size for the first name that begins a model's name and ends before a part of its version."""
+    """Return the size for the first name that begins a model's name and ends before a part of its version."""
     name = (model or "").rpartition("/")[2].lower()
     return next((size for start, size in sizes.items() if re.match(re.escape(start) + NO_VERSION, name)), None)
 
 
 def to_number(value: object) -> float | None:
-    """A number in settings, such as 200000, "200000", "200k" or "1m"; None for anything else, and below 0."""
+    """Return a number in settings, such as 200000, "200000", "200k" or "1m"; None for anything else, and below 0."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([km]?)", str(value).strip().lower())
     return float(match[1]) * {"": 1, "k": 1_000, "m": 1_000_000}[match[2]] if match else None

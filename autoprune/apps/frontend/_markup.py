@@ -58,7 +58,7 @@ EXPORT = re.compile(r"^export (?=(?:const|class|function\*?|async function) (\w+
 
 
 def asset(name: str, package: str = "autoprune.apps.frontend") -> str:
-    """The text of a file in a package. Raises FileNotFoundError if the package has no such file."""
+    """Return the text of a file in a package. Raises FileNotFoundError if the package has no such file."""
     found = get_data(package, name)
     if found is None:
         raise FileNotFoundError(name)

@@ -342,7 +342,7 @@ async def send_json(send: Send, status: int, body: bytes) -> None:
 
 
 def has_dot_segment(path: str) -> bool:
-    """Whether a path has a `.` or `..` segment, however escaped.
+    """Return whether a path has a `.` or `..` segment, however escaped.
 
     The upstream would resolve such a segment, and so escape the path of the configured base URL.
     """
@@ -391,7 +391,7 @@ async def respond(application: Any, scope: Scope, receive: Receive, send: Send) 
 
 
 def is_page(scope: Scope) -> bool:
-    """Whether a request is for the proxy's own pages."""
+    """Return whether a request is for the proxy's own pages."""
     return scope["path"] in ("/", "/metrics", "/favicon.ico") or scope["path"].startswith("/autoprune/")
 
 

@@ -196,7 +196,7 @@ def reported_usage(data: object) -> Mapping[str, Any]:
 
 
 def has_server_call(data: object) -> bool:
-    """Whether the provider ran a tool for an answer, by this answer or by an event of a streamed one."""
+    """Return whether the provider ran a tool for an answer, by this answer or by an event of a streamed one."""
     if not isinstance(data, Mapping):
         return False
     lists = (data.get("content"), data.get("output"))

@@ -48,8 +48,8 @@ class Settings:
     not kept.
 
     `memory` is a folder in which the past of conversations is kept, without their texts, for a proxy that is started
-    later; by default it is not kept. `written` are the times of the client's own session files, by their names without
-    a suffix: when a session that no proxy has seen has sent its last request, at the latest.
+    later; by default it is not kept. `written` maps the names of the client's session files, without suffix, to the
+    times they were last written: the latest time at which a session that no proxy has seen can have sent a request.
 
     `cache_ttl` and `thinking_policy` are those of `PruneArgs`; AUTOPRUNE_* variables set them if they are None.
 
@@ -150,7 +150,7 @@ class Guard:
         return ""
 
     def may_view(self, headers: Mapping[str, str], query: str) -> bool:
-        """Whether a request for the page or a payload carries the token: in a header, a cookie or the query."""
+        """Return whether a request for the page or a payload carries the token: in a header, a cookie or the query."""
         given = (headers.get(TOKEN_HEADER, ""), cookie_token(headers), *parse_qs(query).get(TOKEN_QUERY, ()))
         return any(map(self._is_token, given))
 

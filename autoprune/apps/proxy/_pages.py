@@ -29,7 +29,7 @@ from autoprune.apps.proxy._configuration import TOKEN_QUERY, Settings, cookie_na
 from autoprune.apps.proxy._pruning import DisplayedResult
 from autoprune.apps.proxy._traffic import BUCKETS, ClientSession, ClientSessions, Label, TrafficSums
 from autoprune.conversation.edits import sentence
-from autoprune.economics import lifetime
+from autoprune.economics import life_text
 
 Json: TypeAlias = dict[str, Any]
 
@@ -196,7 +196,7 @@ def session_json(session: ClientSession, *, in_full: bool) -> Json:
         "prompt": {"before": last.before, "after": last.after},
         "results_cleared": sums.cleared,
         "saved": savings_json(session),
-        "cache": {"life": lifetime(session.ledger.prices.life), "from": session.life_from},
+        "cache": {"life": life_text(session.ledger.prices.life), "from": session.life_from},
     }
     return {**summary, **_details_json(session)} if in_full else summary
 

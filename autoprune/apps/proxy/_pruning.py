@@ -7,6 +7,7 @@ Pruning a request and accounting for the prune are two calls, so that the reques
 """
 
 import json
+import re
 import time
 import zlib
 from collections import Counter, OrderedDict
@@ -40,7 +41,9 @@ from autoprune.strategies.catalog import clearing_named, without_folding
 REMEMBERED = 64  # conversations
 MOST_MESSAGES = 50_000  # in a conversation: a longer one would occupy a worker for a minute
 MOST_OPEN = 2  # prunes in known conversations whose account is due: each copies a conversation's state
-LONGEST_NAME = 100  # characters of a name in a message
+LONGEST_NAME = 100  # characters of a name in a message, and of a client
+PRODUCT = re.compile(r"[^/\s(]+")  # the first word of a User-Agent, without its version
+UNKNOWN = "unknown"
 PAYLOAD_BYTES = 8_000_000  # of cleared payloads, compressed
 COMPACTING = "the client's own compaction: forwarded whole"
 # A compaction counts as the client's decision if the prompt is this near to its point: in the model's window, or in the
@@ -150,7 +153,7 @@ class Account:
 
 
 @dataclass(frozen=True)
-class Open:
+class OpenAccount:
     """A prune whose account is due, with the branch of the conversation and the cache life that it asked for."""
 
     result: Result[Any]
@@ -212,7 +215,7 @@ class Work:
         self._conversations = Conversations(REMEMBERED, kept, settings.holdout, settings.holdout_seed)
         self._payloads = Payloads(PAYLOAD_BYTES)
         self._numbers = count(1)
-        self._open: dict[int, Open] = {}  # by number, like the next one
+        self._open: dict[int, OpenAccount] = {}  # by number, like the next one
         self._accounts: dict[int, Account] = {}
         self._windows: dict[Target, int] = {}  # that providers stated
         self._points: dict[tuple[str, Target], int] = {}  # where clients were seen to compact
@@ -286,7 +289,7 @@ class Work:
         trigger: list[Any] = []
         whole_because = HELD_OUT if known.past.arm == UNPRUNED else ""
         if is_compaction := is_compaction_request(job.client, body):
-            self._learn_point((client_of(job.client), target), known.before, self._rule(job.client))
+            self._learn_point(job.client, target, known.before)
             if fits(prune(body=body, strategy=NoEdits()), options.get("window")):
                 if has_summarizer_prompt(body):  # pruned or not, its whole prompt is written: nothing to account for
                     return Outcome(note=COMPACTING)
@@ -305,7 +308,7 @@ class Work:
             body=changed,
             conversation=known.name,
             number=0 if pruned.counts_only else self._open_account(*due),
-            note=notes[-1] if notes else "",  # those of this request are behind those of the settings
+            note=notes[-1] if notes else "",  # this request's notes follow those of the settings
             counts_only=pruned.counts_only,
             target=target,
         )
@@ -315,7 +318,8 @@ class Work:
         given = window_tokens(self._args, self._environ)
         window = self._windows.get(target) or given or window_of(target.model, betas)
         rule = self._rule(client)
-        point = self._points.get((client_of(client), target)) or (rule.end(window, target.model) if rule else None)
+        point = self._points.get((name_of_client(client), target))
+        point = point or (rule.end(window, target.model) if rule else None)
         zone = None if self._settings.safe_zone is not None else usual_zone(target.model, window)
         if rule and point and not rule.is_on:  # it would not compact there, but end the session
             zone, point = zone and below_compaction(zone, PruneArgs(compact_at=point)), None
@@ -326,12 +330,12 @@ class Work:
         """Return when the client compacts, by the user's settings or else by its headers; None if nobody knows."""
         return self._settings.compaction or rule_for_headers(client)
 
-    def _learn_point(self, of: tuple[str, Target], prompt: int, rule: CompactionRule | None) -> None:
+    def _learn_point(self, client: Mapping[str, str], target: Target, prompt: int) -> None:
         """Record that a client compacts after a prompt of this size, if it was the client that decided."""
-        model = of[1].model
-        points = [rule.point(size, model) for size in (window_of(model), SHORT_WINDOW)] if rule else []
+        rule, windows = self._rule(client), (window_of(target.model), SHORT_WINDOW)
+        points = [rule.point(size, target.model) for size in windows] if rule else []
         if any(point and NEAR_POINT <= prompt / point <= 1 / NEAR_POINT for point in points):
-            self._points[of] = prompt
+            self._points[name_of_client(client), target] = prompt
 
     def _update_cache(self, known: TrackedConversation, found: Place, body: Mapping[str, Any], upstream: str) -> Cache:
         """Update the cache of a conversation with the life that a request asks for."""
@@ -358,7 +362,7 @@ class Work:
         """Assign a number to a new prune. If too many accounts are due, compute the oldest account now."""
         number, cache = next(self._numbers), known.cache
         life = cache.life, cache.unusual_source, cache.requested
-        self._open[number] = Open(result, known, known.past, model, pause, *life, point, is_compaction)
+        self._open[number] = OpenAccount(result, known, known.past, model, pause, *life, point, is_compaction)
         holding = [each for each, prune in self._open.items() if prune.conversation.counted]
         if len(holding) > MOST_OPEN:
             self._accounts[holding[0]] = self._make_account(holding[0])
@@ -418,7 +422,7 @@ class Work:
 
 
 def cuts_of(result: Result[Any]) -> dict[int, int]:
-    """The first message that each request edited, by the number of messages of the request."""
+    """Return the first message that each request edited, by the number of messages of the request."""
     plan = result.plan
     found: dict[int, int] = {}
     edited = [(edit.request, edit.part.location.message) for edit in plan.edits]
@@ -429,7 +433,7 @@ def cuts_of(result: Result[Any]) -> dict[int, int]:
 
 
 def fits(pruned: PrunedRequest, window: int | None) -> bool:
-    """Whether a prompt fits the context window; True if the window is unknown."""
+    """Return whether a prompt fits the context window; True if the window is unknown."""
     result = pruned.result
     return window is None or not result or result.report.tokens_after <= usual_zone(None, window)
 
@@ -446,13 +450,19 @@ def with_items(body: dict[str, Any] | None, items: list[Any]) -> dict[str, Any] 
     return {**body, "input": [*body["input"], *items]} if items and body else body
 
 
-def client_of(headers: Mapping[str, str]) -> str:
-    """The name of the client in a User-Agent, without its version."""
-    return headers.get("user-agent", "").partition("/")[0][:LONGEST_NAME]
+def name_of_client(headers: Mapping[str, str]) -> str:
+    """Return the name of the client in the headers of a request."""
+    return client_name(headers.get("user-agent", ""))
+
+
+def client_name(user_agent: str) -> str:
+    """Return the name of a client from its User-Agent, without version and platform."""
+    found = PRODUCT.match(user_agent)
+    return found[0][:LONGEST_NAME] if found else UNKNOWN
 
 
 def requested_betas(headers: Mapping[str, str], body: Mapping[str, Any]) -> list[str]:
-    """The betas of Anthropic's API that a request names in its header, or in its body as at Bedrock."""
+    """Return the betas of Anthropic's API that a request names in its header, or in its body as at Bedrock."""
     given = body.get("anthropic_beta")
     return [*headers.get("anthropic-beta", "").split(","), *map(str, given if isinstance(given, list) else ())]
 

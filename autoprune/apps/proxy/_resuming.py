@@ -8,8 +8,8 @@ expired, and that clearing is free now:
     after 1 minute          the same prompt as before, cached     the whole conversation, written again
     after 2 hours           old results cleared, at no cost       the whole conversation, carried on
 
-If the model has answered more than once since, somebody else has sent requests of the session, and the past is no
-longer what the provider has cached: it does not count.
+If the model has answered more than once since, another program has sent requests of the session. The past no longer
+describes what the provider has cached, so it is ignored.
 
 Each branch has a file. The files of the branches that begin alike are in one folder, so that a fork finds its
 conversation, whichever proxy sent it:
@@ -113,7 +113,7 @@ class Past:
         return any(each.read for each in (*self.invoices.values(), *(self._answered or ())[1:]))
 
     def is_continued_by(self, messages: Sequence[object]) -> bool:
-        """Whether the model has answered at most once since the last request."""
+        """Return whether the model has answered at most once since the last request."""
         new = [is_from_model(each) for each in messages[self._asked :]]
         return sum(now and not before for before, now in zip([False, *new], new, strict=False)) <= 1
 

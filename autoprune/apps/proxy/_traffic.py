@@ -4,7 +4,6 @@ A client's headers name its session. A session's conversations are distinguished
 side questions of an assistant do not count as its work.
 """
 
-import re
 from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
@@ -12,7 +11,7 @@ from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeAlias
 
-from autoprune.apps.proxy._pruning import Account, DisplayedResult, Job, Outcome
+from autoprune.apps.proxy._pruning import UNKNOWN, Account, DisplayedResult, Job, Outcome, client_name
 from autoprune.economics import Ledger
 from autoprune.errors import SettingsError
 
@@ -24,8 +23,7 @@ MOST_HIDDEN = 1_000  # tokens of a prompt that a provider may add or leave out w
 MOST_POINTS, MOST_CLEARED = 2_000, 5_000  # in a conversation
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)  # seconds of pruning, for a histogram
 NO_TIMES = (0,) * (len(BUCKETS) + 1)
-PRODUCT = re.compile(r"[^/\s(]+")  # the first word of a User-Agent, without its version
-UNKNOWN, OTHERS = "unknown", "others"
+OTHERS = "others"
 # Labels and their characters: clients can send any User-Agent and any model, and each pair is a time series in
 # Prometheus.
 MOST_LABELS, LONGEST_LABEL = 100, 100
@@ -63,12 +61,6 @@ class TrafficSums:
 
 
 SUMMED = tuple(each.name for each in fields(TrafficSums) if each.name != "times")
-
-
-def client_name(user_agent: str) -> str:
-    """Return the name of a client from its User-Agent, without version and platform."""
-    found = PRODUCT.match(user_agent)
-    return found[0] if found else UNKNOWN
 
 
 # Conversations
@@ -211,7 +203,7 @@ class ClientSession:
         return self._entered is not None and self._entered.sent.sent == account.sent.sent
 
     def _is_retry(self, account: Account, at: float) -> bool:
-        """Whether a request repeats the last request, before which the same cache had expired.
+        """Return whether a request repeats the last request, before which the same cache had expired.
 
         A retry has the pause of the request that it repeats. If a cached answer came in between, and expired, the
         retry is a cold request by itself.

@@ -14,8 +14,8 @@
     page                the report as an HTML file
 """
 
+from autoprune.apps.replay.choices import BUILT_IN, Policy
 from autoprune.apps.replay.episode_figures import Figures, Kept
-from autoprune.apps.replay.policies import BUILT_IN, Policy
 from autoprune.apps.replay.rows import Interval, Row, summarize
 from autoprune.apps.replay.session import FED_BACK, FULL, EpisodeShape, ReplayArgs, SessionFigures, replay_session
 

@@ -160,7 +160,7 @@ def path_words(script: str) -> list[str]:
 
 
 def is_patch(text: str) -> bool:
-    """Whether a text is a patch, in one of the formats that `hunks` reads."""
+    """Return whether a text is a patch, in one of the formats that `hunks` reads."""
     return "*** Begin Patch" in text or "\n@@ " in text or BLOCK.search(text) is not None
 
 

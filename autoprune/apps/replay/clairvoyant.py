@@ -9,6 +9,7 @@ from autoprune.conversation.edits import Replace
 from autoprune.conversation.transcript import Path, ToolResult
 from autoprune.economics import Prices
 from autoprune.planning.view import Candidate, View
+from autoprune.strategies.bills import cached_after
 
 Place = tuple[Path, int | None]
 Needs = Sequence[tuple[int, Atom]]  # of a result, with the requests as a walk numbers them
@@ -51,7 +52,7 @@ class CarryingCost:
         if not edits:
             return
         self._owed += strategy.prices.read * sum(edit.saved for edit in edits)
-        lost = (strategy.prices.write - strategy.prices.read) * tokens_behind(view, edits)
+        lost = (strategy.prices.write - strategy.prices.read) * cached_after(view, edits)
         if view.pause > strategy.prices.life or self._owed >= lost:
             self._owed = 0.0
             self.make(edits)
@@ -67,14 +68,6 @@ class CarryingCost:
     def _edit(self, candidate: Candidate, request: int) -> Replace | None:
         needs = self._strategy.needed.get(place(candidate.result), ())
         return self.edit(candidate, tuple(dict.fromkeys(atom for at, atom in needs if at >= request)))
-
-
-def tokens_behind(view: View, edits: Sequence[Replace]) -> int:
-    """Count the cached tokens after the first edit, which have to be written again."""
-    places = [(edit.part.location.message, edit.saved) for edit in edits]
-    first = min(at for at, _ in places)
-    cached = sum(view.weight(at) for at in range(first + 1, view.sent))
-    return max(0, cached - sum(saved for at, saved in places if first < at < view.sent))
 
 
 def needs_of(episode: Episode) -> dict[Place, list[tuple[int, Atom]]]:

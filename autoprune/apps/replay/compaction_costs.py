@@ -20,10 +20,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 
+from autoprune.apps.replay.choices import Policy
 from autoprune.apps.replay.episode import LEAST_REQUESTS, Episode, join, longest, pause_between
 from autoprune.apps.replay.episode_figures import OWN, cost_from, prompt_costs
 from autoprune.apps.replay.play import Run, play
-from autoprune.apps.replay.policies import Policy
 from autoprune.apps.sessions import Recording, dump
 from autoprune.conversation.transcript import Entry
 from autoprune.economics import Prices
@@ -102,7 +102,7 @@ class Compaction:
         return self.requests >= LEAST_REQUESTS and not self.by_user
 
     def is_prevented_by(self, run: Run) -> bool:
-        """Whether no prompt before it in a replay reaches the size of the recorded one."""
+        """Return whether no prompt before it in a replay reaches the size of the recorded one."""
         return max(each.tokens for each in run.prompts[: self.requests]) < self.prompt
 
 

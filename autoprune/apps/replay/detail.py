@@ -8,11 +8,11 @@ whole target, and the beginning and end of each result's text.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from autoprune.apps.replay.choices import NO_PRUNING, Policy
 from autoprune.apps.replay.clairvoyant import place
 from autoprune.apps.replay.episode import Episode
 from autoprune.apps.replay.episode_figures import Figures, figures
 from autoprune.apps.replay.play import play, pruner_arguments
-from autoprune.apps.replay.policies import NO_PRUNING, Policy
 from autoprune.apps.replay.session import FULL, ReplayArgs, deciding_prices, episodes
 from autoprune.conversation.edits import sentence
 from autoprune.conversation.transcript import Speaker, ToolCall
@@ -86,7 +86,7 @@ class SessionDetail:
 
 
 def most_expensive(found: Sequence[Figures], prices: str, count: int) -> list[str]:
-    """The names of the episodes with the largest unpruned bills, the largest first."""
+    """Return the names of the episodes with the largest unpruned bills, the largest first."""
     unpruned = {each.episode: each.bills[prices].total for each in found if each.strategy == NO_PRUNING}
     return sorted(unpruned, key=lambda name: (-unpruned[name], name))[:count]
 
@@ -119,7 +119,7 @@ def detail(known: Episode, args: ReplayArgs, *, texts: bool = False, found: Sequ
 
 
 def parts(known: Episode) -> dict[str, int]:
-    """The tokens of an episode by their source; the head is the part of the prompt before the messages."""
+    """Return the tokens of an episode by their source; the head is the part of the prompt before the messages."""
     found = {"head": known.head, "system": 0, "user": 0, "model": 0, "tool results": 0}
     for entry in known.transcript.entries:
         results = sum(result.tokens for result in entry.results)
@@ -151,14 +151,14 @@ def _result_details(known: Episode, texts: bool) -> Iterator[ResultDetail]:
 
 
 def public_target(call: ToolCall | None) -> str:
-    """The paths in a call's arguments, or the programs that it runs, which are unlikely to hold secrets."""
+    """Return the paths in a call's arguments, or the programs that it runs, which are unlikely to hold secrets."""
     if call is None:
         return ""
     return ", ".join(paths(call) or program_names(command(call))[:MOST_PROGRAMS])
 
 
 def head_and_tail(text: str) -> tuple[str, int]:
-    """The beginning and the end of a text, and the number of characters left out between them."""
+    """Return the beginning and the end of a text, and the number of characters left out between them."""
     if len(text) <= HEAD + TAIL:
         return text, 0
     return f"{text[:HEAD]}\n[…]\n{text[-TAIL:]}", len(text) - HEAD - TAIL

@@ -86,13 +86,13 @@ def billings(
 
 
 def _has_no_cache(requests: Sequence[Request]) -> bool:
-    """Whether the log counts the cached tokens of all its requests, and there are none."""
+    """Return whether the log counts the cached tokens of all its requests, and there are none."""
     known = [each.usage for each in requests if each.usage and each.usage.prompt]
     return bool(known) and all(each.counts_cached and not each.cached and not each.written for each in known)
 
 
 def observed_life(requests: Sequence[Request]) -> float:
-    """The longest pause in seconds after which a request found most of the previous prompt in the cache."""
+    """Return the longest pause in seconds after which a request found most of the previous prompt in the cache."""
     warm = [0.0]
     for before, now in pairwise(requests):
         hit, _ = _hit(now.usage, before.usage)
@@ -284,7 +284,7 @@ class Episode:
         return protected_content(self.transcript, self.requests, self.walk_numbers)
 
     def is_cold(self, request: int, life: float | None = None) -> bool:
-        """Whether a request finds no part of its prompt in the cache.
+        """Return whether a request finds no part of its prompt in the cache.
 
         With a `life` in seconds, a request is cold after a longer pause. Without `life`, the log decides, or else
         whether the pause was longer than the life of the request's own cache.

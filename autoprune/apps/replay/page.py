@@ -93,7 +93,7 @@ def fill(*, title: str, command: str, ranked: Sequence[Sequence[Ranked]], **part
 
 
 def _chosen(ranked: Sequence[Ranked]) -> Ranked | None:
-    """The strategy that the page compares with no pruning: that of `autoprune run`, or else the best choice."""
+    """Return the strategy that the page compares with no pruning: that of `autoprune run`, or else the best choice."""
     choices = [each for each in ranked if each.kind == "choice"]
     return next((each for each in choices if each.standing.run), choices[0] if choices else None)
 

@@ -12,11 +12,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from autoprune.apps.frontend import Markup, clean, collapsible, concatenate, element
+from autoprune.apps.replay.choices import NO_PRUNING
 from autoprune.apps.replay.compaction_costs import Compaction
 from autoprune.apps.replay.detail import SessionDetail
 from autoprune.apps.replay.episode_figures import Figures
 from autoprune.apps.replay.page_strategies import Ranked, legend
-from autoprune.apps.replay.policies import NO_PRUNING
 from autoprune.apps.replay.session import EpisodeShape, SessionFigures
 from autoprune.apps.replay.spending import BillChange, changes
 from autoprune.apps.replay.verdict import round_tokens
@@ -57,7 +57,7 @@ class ListedConversation:
 
 
 def conversations(found: Sequence[SessionFigures], strategy: str, prices: str) -> list[ListedConversation]:
-    """The conversations of some sessions, those that would save most first."""
+    """Return the conversations of some sessions, those that would save most first."""
     rows: list[ListedConversation] = []
     for session in found:
         known = {each.figures.episode: each for each in changes(session, strategy, prices)} if strategy else {}
@@ -85,7 +85,7 @@ def session_list(rows: Sequence[ListedConversation], total: int, details: Sequen
 
 
 def _ranks(rows: Sequence[ListedConversation], key: str) -> list[int]:
-    """The place of each row if the list is sorted by `key`."""
+    """Return the place of each row if the list is sorted by `key`."""
     places = sorted(range(len(rows)), key=lambda place: rows[place].order[key])
     return sorted(range(len(rows)), key=places.__getitem__)
 
@@ -126,19 +126,19 @@ def _conversation(row: ListedConversation, number: int | None, ranks: Mapping[st
 
 
 def requests_text(shape: EpisodeShape) -> str:
-    """The number of replayed requests, and of all requests if the conversation has more."""
+    """Return the number of replayed requests, and of all requests if the conversation has more."""
     return f"{shape.requests:,}" + (f" of {shape.all_requests:,}" if shape.all_requests > shape.requests else "")
 
 
 def cost_text(row: ListedConversation) -> str:
-    """The recorded cost in dollars or, if that is not known, the unpruned bill in input tokens."""
+    """Return the recorded cost in dollars or, if that is not known, the unpruned bill in input tokens."""
     if row.shape.dollars:
         return f"${row.shape.dollars:,.2f}"
     return f"{round_tokens(row.change.unpruned)} tokens" if row.change else "–"
 
 
 def saving_text(change: BillChange | None) -> str:
-    """The saving of the strategy in dollars, or else in input tokens, with its share."""
+    """Return the saving of the strategy in dollars, or else in input tokens, with its share."""
     if change is None:
         return "–"
     sign = "−" if change.saved < 0 else ""
@@ -166,7 +166,7 @@ def _facts(row: ListedConversation) -> Iterator[str]:
 
 
 def _compaction_text(known: Compaction) -> str:
-    """The size and the cost of a compaction, and what would have become of it."""
+    """Return the size and the cost of a compaction, and what would have become of it."""
     cost = f"{round_tokens(known.tokens)} input tokens" if known.dollars is None else f"${known.dollars:,.2f}"
     fates = {None: "", True: ", not with autoprune run", False: ", with autoprune run too"}
     fate = ", asked for by the user" if known.by_user else fates[known.is_prevented]
@@ -174,7 +174,7 @@ def _compaction_text(known: Compaction) -> str:
 
 
 def compaction_chart(known: Sequence[Compaction]) -> Markup:
-    """The prompts before each compaction, as recorded and pruned; a dashed line is a compaction. "" without any."""
+    """Draw the prompts before each compaction, recorded and pruned; a dashed line is a compaction. "" without any."""
     if not known:
         return Markup()
     most = max(max(each.unpruned) for each in known)
@@ -200,13 +200,13 @@ def compaction_chart(known: Sequence[Compaction]) -> Markup:
 
 
 def _simulated_share(session: SessionFigures, episode: str) -> float:
-    """The share of an episode's prompts that an unpruned replay reads from the cache."""
+    """Return the share of an episode's prompts that an unpruned replay reads from the cache."""
     known = next((each for each in session.figures if (each.episode, each.strategy) == (episode, NO_PRUNING)), None)
     return sum(known.held) / sum(known.prompts) if known and sum(known.prompts) else 0.0
 
 
 def broken_promises(figures: Sequence[Figures]) -> list[Markup]:
-    """The guarantees that strategies broke, as lines."""
+    """Return the guarantees that strategies broke, as lines."""
     return [
         concatenate((f"{each.strategy}, ", element("code", each.episode), f": {what}"))
         for each in figures
@@ -218,7 +218,7 @@ def broken_promises(figures: Sequence[Figures]) -> list[Markup]:
 
 
 def session_data(details: Sequence[SessionDetail], found: Sequence[SessionFigures], ranked: Sequence[Ranked]) -> Markup:
-    """The script elements that hold the data of each conversation with details."""
+    """Return the script elements that hold the data of each conversation with details."""
     titles = {name: str(shape.title) for session in found for name, shape in session.shapes.items()}
     return concatenate(
         element(
@@ -250,7 +250,7 @@ def clean_all(value: Any) -> Any:
 
 
 def _detail(detail: SessionDetail, ranked: Sequence[Ranked], name: str) -> dict[str, Any]:
-    """The data of a conversation's charts, with outcomes in the order of the table of strategies."""
+    """Return the data of a conversation's charts, with outcomes in the order of the table of strategies."""
     # A strategy that was replayed in two styles has the number of the better one: details are of full history only.
     ranks = {each.row.strategy: each for each in reversed(ranked)}
     known = [each for each in detail.outcomes if each.strategy in ranks]

@@ -63,7 +63,7 @@ class Ranked:
 
 
 def points(ranked: Sequence[Ranked]) -> list[dict[str, Any]]:
-    """The points of the frontiers, without facts if no action used any. Empty if there are too few."""
+    """Return the points of the frontiers, without facts if no action used any. Empty if there are too few."""
     if len(ranked) < FEWEST_POINTS:
         return []
     fields = ["code", "edits", *(["facts"] if any(each.row.needed[AtomGroup.FACTS] for each in ranked) else [])]
@@ -80,24 +80,24 @@ def points(ranked: Sequence[Ranked]) -> list[dict[str, Any]]:
 
 
 def legend(*items: tuple[str, str, str], name: str = "") -> Markup:
-    """The key of a chart: the class of a mark, its text, and what it means."""
+    """Return the key of a chart: the class of a mark, its text, and what it means."""
     entries = (element("li", element("i", mark, class_=kind), text) for kind, mark, text in items)
     return element("ul", *entries, class_=f"key {name}".strip())
 
 
 def terms(known: Mapping[str, str]) -> Markup:
-    """The glossary of a table."""
+    """Return the glossary of a table."""
     pairs = (element("div", element("dt", word), element("dd", meaning)) for word, meaning in known.items())
     return element("dl", *pairs, class_="terms")
 
 
 def with_code(text: str) -> Markup:
-    """A text with its parts in backticks as code."""
+    """Return a text with its parts in backticks as code."""
     return concatenate(element("code", each) if place % 2 else each for place, each in enumerate(text.split("`")))
 
 
 def bill_section(number: int, prices: str, ranked: Sequence[Ranked], advice: str) -> Markup:
-    """The strategies at one set of prices: tables and frontiers. All but the first set are collapsed."""
+    """Return the strategies at one set of prices: tables and frontiers. All but the first set are collapsed."""
     if number:
         return at_other_prices(number, prices, ranked)
     head = element("h2", with_code(_heading(ranked)), id="strategies"), element("p", with_code(advice), class_="advice")
@@ -106,7 +106,7 @@ def bill_section(number: int, prices: str, ranked: Sequence[Ranked], advice: str
 
 
 def at_other_prices(number: int, prices: str, ranked: Sequence[Ranked]) -> Markup:
-    """The same strategies at another set of prices, collapsed."""
+    """Return the same strategies at another set of prices, collapsed."""
     heading = f"The same at other prices: {prices}"
     return collapsible(heading, *bill_parts(number, prices, ranked), class_="prices")
 
@@ -232,6 +232,6 @@ def _more_table(prices: str, ranked: Iterable[Ranked]) -> Markup:
 
 
 def _interval_cell(value: Interval, factor: int, digits: int) -> Markup:
-    """A figure with its confidence interval, unless that is the figure itself, as for a single session."""
+    """Return a figure with its confidence interval, unless that is the figure itself, as for a single session."""
     figure, bounds = rounded(value, f".{digits}f", factor)
     return concatenate((element("b", figure), element("small", bounds) if bounds else ""))

@@ -136,18 +136,18 @@ class _VisibleEvidence:
         return {kind: (self._counts[kind, True], self._counts[kind, False]) for kind in ProtectedKind}
 
     def _has_source(self, need: Need) -> bool:
-        """Whether a result or a message of the model that shows the need is whole in the prompt."""
+        """Return whether a result or a message of the model that shows the need is whole in the prompt."""
         if not self._whole.isdisjoint(need.written):
             return True
         places = ((source, self._results[source].location.message) for source in need.sources)
         return any(at in self._whole or self._holds(self._results[source].text) for source, at in places)
 
     def _has(self, item: Protected) -> bool:
-        """Whether protected content is whole in the prompt: in its unchanged message, or elsewhere."""
+        """Return whether protected content is whole in the prompt: in its unchanged message, or elsewhere."""
         return item.message in self._whole or any(all(map(self._holds, form)) for form in item.forms)
 
     def _holds(self, text: str) -> bool:
-        """Whether a changed or new message contains the whole text."""
+        """Return whether a changed or new message contains the whole text."""
         if not text or not self._others:
             return False
         seen, holders = self._found.get(text, (0, []))

@@ -15,9 +15,9 @@ from functools import lru_cache
 from itertools import accumulate
 
 from autoprune.apps.replay.atoms import PATHS, AtomGroup
+from autoprune.apps.replay.choices import NO_PRUNING
 from autoprune.apps.replay.episode_figures import FAR, Figures, Kept
 from autoprune.apps.replay.evidence import ProtectedKind
-from autoprune.apps.replay.policies import NO_PRUNING
 
 SAMPLES = 1_000  # bootstrap samples; the interval is from the 25th lowest to the 25th highest figure
 GROUPS = 1_000  # the most sessions that are drawn one by one

@@ -11,14 +11,14 @@ from itertools import product
 from statistics import median
 
 from autoprune.apps.replay.atoms import AtomGroup
+from autoprune.apps.replay.choices import BUILT_IN, NO_PRUNING, Policy
 from autoprune.apps.replay.compaction_costs import Compaction, compactions
 from autoprune.apps.replay.episode import Billing, Episode, episode, longest, recorded_cost, sources
 from autoprune.apps.replay.episode_figures import OWN, Figures, figures
 from autoprune.apps.replay.play import play
-from autoprune.apps.replay.policies import BUILT_IN, NO_PRUNING, Policy
 from autoprune.apps.replay.titles import UNTITLED, Title, title_of
 from autoprune.apps.sessions import BROKEN, Reader, Recording, decode, find_reader, recordings
-from autoprune.economics import Prices, lifetime
+from autoprune.economics import Prices, life_text
 from autoprune.errors import AutopruneError
 from autoprune.facts.calls import paths
 from autoprune.strategies.catalog import RUN_STRATEGY
@@ -327,7 +327,7 @@ def overview(found: Iterable[SessionFigures]) -> Overview:
         reads_again=sum(shape.reads_again for shape in shapes),
         long_pauses=sum(shape.long_pauses for shape in shapes),
         unknown_heads=sum(shape.head > 0 and not shape.recorded_prompt for shape in shapes),
-        lives=dict(Counter(f"{lifetime(shape.cache_life)} {shape.life_from}" for shape in shapes).most_common()),
+        lives=dict(Counter(f"{life_text(shape.cache_life)} {shape.life_from}" for shape in shapes).most_common()),
         unnamed=sum(shape.model_from == "assumed" for shape in shapes),
         models=tuple(dict.fromkeys(model for shape in shapes for model in shape.models)),
         damaged=sum(any(note.endswith(BROKEN) for note in each.notes) for each in sessions),

@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from autoprune.apps.replay.choices import NO_PRUNING
 from autoprune.apps.replay.corpus import Engine, FailedTask, Task, one_by_one
 from autoprune.apps.replay.episode import listed_prices, lives, longest, usage_dollars
 from autoprune.apps.replay.episode_figures import Figures
-from autoprune.apps.replay.policies import NO_PRUNING
 from autoprune.apps.replay.rows import Interval, interval, sums_by_project
 from autoprune.apps.replay.session import ReplayArgs, SessionFigures, open_recordings
 from autoprune.apps.replay.titles import UNTITLED, Title, place_of, title_of
@@ -122,7 +122,7 @@ def _charge(request: Request, life: float | None, args: ReplayArgs, named: str) 
 
 
 def _lacks_output(usage: Usage | None, characters: int) -> bool:
-    """Whether the log counts fewer tokens than an answer of that length can have: some count only its first event."""
+    """Return whether the log counts fewer tokens than such an answer can have: some count only its first event."""
     return usage is not None and usage.cost is None and usage.output * MOST_CHARACTERS < characters
 
 
@@ -189,7 +189,7 @@ def total(sums: Iterable[ProjectSpending]) -> tuple[float, float]:
 
 
 def copies(found: Sequence[Spending]) -> set[str]:
-    """The paths of sessions whose every request is also in another one, such as earlier states of the same session."""
+    """Return the paths of sessions whose every request is also in another one, such as earlier states of it."""
     distinct = {each.path for each, _ in _distinct(found)}
     return {each.path for each in found if each.charges and each.path not in distinct}
 
@@ -293,7 +293,7 @@ class Outlook:
 
 
 def dollars_text(known: Interval) -> str:
-    """A cost with its confidence interval, if there is one, such as "$79.10 (75.20–82.30)"."""
+    """Return a cost with its confidence interval, if there is one, such as "$79.10 (75.20–82.30)"."""
     return f"${known.text(',.0f' if known.value >= 100 else ',.2f')}"
 
 

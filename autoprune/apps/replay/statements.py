@@ -107,7 +107,7 @@ def statements(calls: Sequence[ToolCall], words: str) -> Iterator[str]:
 
 
 def is_text(name: str, value: str) -> bool:
-    """Whether an argument is a text that the agent writes rather than a command, search or edit."""
+    """Return whether an argument is a text that the agent writes rather than a command, search or edit."""
     if name in WHOLE_TEXTS:
         return True
     if name in NEW_TEXTS or name in OLD_TEXTS or name in SEARCHED or name in COMMAND_NAMES:
@@ -194,7 +194,7 @@ def _complete_name(name: list[str]) -> Iterator[list[str]]:
 
 
 def _is_capitalized(word: str) -> bool:
-    """Whether a word is capitalized or an initial."""
+    """Return whether a word is capitalized or an initial."""
     return word[0].isupper() and (len(word) == 1 or word[1].islower() or word[1] in "’'")
 
 

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from autoprune.apps.replay.choices import NO_PRUNING, NoPruning, Policy
 from autoprune.apps.replay.episode_figures import OWN, Figures
-from autoprune.apps.replay.policies import NO_PRUNING, NoPruning, Policy
 from autoprune.apps.replay.rows import MAIN, SEED, Interval, Row, summarize
 from autoprune.economics import DEFAULT
 from autoprune.planning.view import asks_always

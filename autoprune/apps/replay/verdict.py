@@ -8,8 +8,8 @@ depends only on groups of 20 atoms or more, and on the code; it names the number
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from autoprune.apps.replay.choices import NO_PRUNING, Policy
 from autoprune.apps.replay.episode_figures import Figures
-from autoprune.apps.replay.policies import NO_PRUNING, Policy
 from autoprune.apps.replay.rows import FEW_ATOMS, Interval, Row, bill_interval, summarize, worth_of
 from autoprune.apps.replay.session import FULL, Overview, Trials
 from autoprune.apps.replay.tuning import FLOOR
@@ -81,7 +81,7 @@ class Standing:
 
 
 def run_command(safe_zone: int | None) -> str:
-    """The command that prunes as a replay with this safe zone does; None is the command's own default."""
+    """Return the command that prunes as a replay with this safe zone does; None is the command's own default."""
     return RUN_COMMAND if safe_zone is None else f"{RUN_COMMAND} --safe-zone {safe_zone}"
 
 
@@ -101,7 +101,7 @@ def standings(
             groups.setdefault((each.strategy, each.style), []).append(each)
 
     def is_tied(above: Standing, below: Standing) -> bool:
-        """Whether the difference between two bills on the same sessions is not significant."""
+        """Return whether the difference between two bills on the same sessions is not significant."""
         if (above.band, above.is_clairvoyant) != (below.band, below.is_clairvoyant):
             return False
         first, second = (groups[each.row.strategy, each.row.style] for each in (above, below))

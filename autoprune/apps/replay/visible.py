@@ -78,7 +78,7 @@ class Text:
         return frozenset(collected)
 
     def shows(self, atom: Atom) -> bool:
-        """Whether the text shows the atom."""
+        """Return whether the text shows the atom."""
         if atom.kind in NAMED:
             return atom.text in self.words
         if atom.kind not in STATED:
@@ -99,7 +99,7 @@ class Text:
 
 
 def is_value(atom: Atom) -> bool:
-    """Whether an atom is a value rather than a name, a run of characters or a quote."""
+    """Return whether an atom is a value rather than a name, a run of characters or a quote."""
     return atom.kind is Kind.ROW or (atom.kind is Kind.FACT and (":" in atom.text or any(map(str.isdigit, atom.text))))
 
 
@@ -164,7 +164,7 @@ class Texts:
 
 
 def _is_numbered(text: str) -> bool:
-    """Whether the numbers at the start of lines are line numbers: they have an arrow, or increase by one."""
+    """Return whether the numbers at the start of lines are line numbers: they have an arrow, or increase by one."""
     counted = COUNTED.findall(text)
     if counted and all(mark == "→" for _, mark in counted):
         return True

@@ -130,7 +130,7 @@ def _follow_turns(lines: Mapping[str, Line]) -> dict[str, Line]:
 
 
 def _is_prompt(line: Line) -> bool:
-    """Whether a line is the user's words, not a result or a message that Claude Code added to a turn."""
+    """Return whether a line is the user's words, not a result or a message that Claude Code added to a turn."""
     is_result = any(block.get("type") == "tool_result" for block in _content_blocks(line))
     return line.get("type") == "user" and line.get("isMeta") is not True and not is_result
 
@@ -171,7 +171,7 @@ def _response_id(line: Line) -> str:
 
 
 def _is_own_report(line: Line) -> bool:
-    """Whether Claude Code wrote the line itself to report a failed request."""
+    """Return whether Claude Code wrote the line itself to report a failed request."""
     return line.get("isApiErrorMessage") is True
 
 
@@ -302,7 +302,7 @@ def _left_out(chain: Sequence[Line], lines: Mapping[str, Line]) -> tuple[int, in
 
 
 def _is_part(line: Line, responses: set[str]) -> bool:
-    """Whether a line outside the thread still belongs to it: a result, or a block of one of its responses."""
+    """Return whether a line outside the thread still belongs to it: a result, or a block of one of its responses."""
     if line.get("type") == "assistant":
         return _response_id(line) in responses
     return any(block.get("type") == "tool_result" for block in _content_blocks(line))
@@ -314,7 +314,7 @@ def _is_part(line: Line, responses: set[str]) -> bool:
 
 
 def _is_boundary(line: Line) -> bool:
-    """Whether a line ends a compaction: of all earlier lines, only those that the line names are sent again."""
+    """Return whether a line ends a compaction: of all earlier lines, only those that the line names are sent again."""
     return line.get("type") == "system" and line.get("subtype") == "compact_boundary"
 
 
@@ -323,7 +323,7 @@ def _is_summary(line: Line) -> bool:
 
 
 def _begins_stretch(line: Line) -> bool:
-    """Whether a thread begins with a compaction: with its boundary, or with its summary if the boundary was lost."""
+    """Return whether a thread begins with a compaction: its boundary, or its summary if the boundary was lost."""
     return _is_boundary(line) or _is_summary(line)
 
 

@@ -200,13 +200,13 @@ def _read_turns(records: Sequence[Record], gone: list[CodexTurn]) -> list[CodexT
     turns = [CodexTurn()]
     # Older logs have no events for turns: in these, a turn starts at the user's message.
     starts = any(each.event in ("task_started", "turn_started") for each in records)
-    for each in _with_usage_behind(records):
+    for each in _with_usage_after(records):
         _apply_record(turns, each, starts, gone)
     return turns
 
 
-def _with_usage_behind(records: Sequence[Record]) -> Iterator[Record]:
-    """Yield the usage of each request behind the first part of its answer; until Codex 0.63 it was logged before it."""
+def _with_usage_after(records: Sequence[Record]) -> Iterator[Record]:
+    """Yield the usage of each request after the first part of its answer; until Codex 0.63 it was logged before it."""
     is_before = _logs_usage_first(records)
     held: Record | None = None
     for each in records:
@@ -220,7 +220,7 @@ def _with_usage_behind(records: Sequence[Record]) -> Iterator[Record]:
 
 
 def _logs_usage_first(records: Sequence[Record]) -> bool:
-    """Whether in most turns the first usage comes before the first part of an answer."""
+    """Return whether in most turns the first usage comes before the first part of an answer."""
     turns: Counter[bool] = Counter()
     is_open = is_answered = False
     for each in records:
@@ -255,7 +255,7 @@ def _apply_record(turns: list[CodexTurn], record: Record, starts: bool, gone: li
 
 
 def _is_answer(item: Item) -> bool:
-    """Whether recordings keep an item as the model's answer or as a part of an answer."""
+    """Return whether recordings keep an item as the model's answer or as a part of an answer."""
     is_given = text(item.get("type")) in OUTPUTS or item.get("role") in OTHERS
     return not is_given and item.get("type") != "reasoning" and _as_sent(item) is not None
 
@@ -313,12 +313,12 @@ def _unsent_notes(said: Sequence[Item]) -> Iterator[str]:
 
 
 def _is_context(item: Item) -> bool:
-    """Whether Codex itself sent a message as the user."""
+    """Return whether Codex itself sent a message as the user."""
     return any(text(part.get("text")).lstrip().lower().startswith(CONTEXT) for part in objects(item.get("content")))
 
 
 def is_user_message(item: Item) -> bool:
-    """Whether an item is a message that the user wrote."""
+    """Return whether an item is a message that the user wrote."""
     return item.get("type") == "message" and item.get("role") == "user" and not _is_context(item)
 
 
@@ -400,7 +400,7 @@ def _cut_middle(said: str, size: int) -> str:
 
 
 def _is_summary(item: Item, summary: str) -> bool:
-    """Whether a message is the summary of an earlier compaction, which starts with the same line."""
+    """Return whether a message is the summary of an earlier compaction, which starts with the same line."""
     first = summary.partition("\n")[0]
     return bool(first) and "\n" in summary and _item_text(item).startswith(first + "\n")
 

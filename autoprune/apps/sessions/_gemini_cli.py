@@ -128,7 +128,7 @@ def _histories(values: Sequence[object], rewound: list[Record]) -> Iterator[tupl
 
 
 def _is_addition(old: Sequence[Record], new: Sequence[Record]) -> bool:
-    """Whether a new history begins with the old one, so that no sent part has changed."""
+    """Return whether a new history begins with the old one, so that no sent part has changed."""
     before, after = _history_parts(old), _history_parts(new)
     return before == after[: len(before)]
 
@@ -160,7 +160,7 @@ def _contents(record: Record) -> Iterator[Message]:
 
 
 def _is_copy(record: Record, done: set[str]) -> bool:
-    """Whether a user's message holds responses that are also recorded with their calls, as since 2026."""
+    """Return whether a user's message holds responses that are also recorded with their calls, as since 2026."""
     responses = [fields(part.get("functionResponse")) for part in _as_parts(record.get("content"))]
     return record.get("type") == "user" and any(text(each.get("id")) in done for each in responses if each)
 
@@ -172,7 +172,7 @@ def _as_parts(content: object) -> list[Object]:
 
 
 def _is_ignored(record: Record) -> bool:
-    """Whether Gemini CLI does not send a user's message, because it is blank or a command."""
+    """Return whether Gemini CLI does not send a user's message, because it is blank or a command."""
     parts = _as_parts(record.get("content"))
     said = "".join(text(part.get("text")) for part in parts).strip()
     return said.startswith(IGNORED) or (not said and all("text" in part for part in parts))

@@ -352,12 +352,12 @@ def _is_record(line: str) -> bool:
 
 
 def _is_mostly_records(lines: Sequence[tuple[int, str]]) -> bool:
-    """Whether invalid JSON is JSONL with a broken first line, since at least half of its lines are records."""
+    """Return whether invalid JSON is JSONL with a broken first line, since at least half of its lines are records."""
     return len(lines) > 1 and 2 * sum(_is_record(line) for _, line in lines) >= len(lines)
 
 
 def _is_message(value: object) -> bool:
-    """Whether a value is a message with a role, an item of the Responses API, or a content of the Gemini API."""
+    """Return whether a value is a message with a role, an item of the Responses API, or a content of the Gemini API."""
     if not isinstance(value, dict):
         return False
     is_item = isinstance(value.get("type"), str) and responses.seen(value) is not None

@@ -151,7 +151,7 @@ def _first(attributes: Object, *names: str) -> object:
 
 
 def _is_of_model(attributes: Object) -> bool:
-    """Whether a span is a call of a model: spans of agents and workflows repeat the messages of those in them."""
+    """Return whether a span is a call of a model: spans of agents and workflows repeat those in them."""
     operation = _first(attributes, "openinference.span.kind", "gen_ai.operation.name", "llm.request.type")
     return operation in OPERATIONS if operation else bool(_first(attributes, *MODELS))
 
@@ -411,7 +411,7 @@ def _join(chains: Sequence[list[ModelCall]]) -> list[list[list[ModelCall]]]:
 
 
 def _continues(before: ModelCall, after: ModelCall) -> bool:
-    """Whether an input is what a compaction left of an earlier call.
+    """Return whether an input is what a compaction left of an earlier call.
 
     It is later, has the same system prompt, and holds more of the earlier call than the messages that both begin with:
     one of the messages after them, or the text of the answer, which was a summary then.

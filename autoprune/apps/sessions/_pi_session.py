@@ -111,7 +111,7 @@ def _entries(values: Sequence[object]) -> list[Object]:
 
 
 def _is_version_1(entries: Sequence[Object]) -> bool:
-    """Whether entries are of version 1, which has no ids and resent interrupted answers."""
+    """Return whether entries are of version 1, which has no ids and resent interrupted answers."""
     return not entries or "id" not in entries[0]
 
 

@@ -108,7 +108,7 @@ class Wire:
 
 
 def _is_opening(message: Object | None, wire: Wire) -> bool:
-    """Whether a conversation may begin with a message. In APIs with turns, it must be text of the user."""
+    """Return whether a conversation may begin with a message. In APIs with turns, it must be text of the user."""
     if not wire.joins:
         return True
     if message is None or message["role"] != "user":

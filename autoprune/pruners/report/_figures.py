@@ -181,7 +181,7 @@ def thinking_lost(plan: Plan) -> Sequence[Thought]:
     """Find the thinking blocks that were stripped, or that the API refuses because of an edit.
 
     A block is valid with the prompt that the model had when it wrote the block, so an edit invalidates only the blocks
-    behind it that were written before its request. This assumes that every request was pruned.
+    after it that were written before its request. This assumes that every request was pruned.
     """
     if plan.changed is None:
         return ()
@@ -190,7 +190,7 @@ def thinking_lost(plan: Plan) -> Sequence[Thought]:
     changes += [((plan.start(fold),), requests[fold.request]) for fold in plan.folds]
     changes.sort()
     first = [path for path, _ in changes]
-    # For each number of changes, the message before which all thinking behind these changes is older than one of them.
+    # For each number of changes, the message before which all thinking after these changes is older than one of them.
     older = list(accumulate((end for _, end in changes), max, initial=0))
     stripped = set(plan.stripped)
     sent = (entry for at, entry in enumerate(plan.transcript.entries) if at not in plan.gone)
@@ -278,7 +278,7 @@ def _count_changes(before: Transcript, after: Transcript, placeholder: Placehold
 
 
 def _is_shorter(was: ToolCall, now: ToolCall) -> bool:
-    """Whether any of a call's arguments has become shorter."""
+    """Return whether any of a call's arguments has become shorter."""
     pairs = zip(was.inputs, now.inputs, strict=False)
     return any(old.text != new.text and new.tokens < old.tokens for old, new in pairs)
 

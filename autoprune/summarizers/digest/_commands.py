@@ -138,7 +138,7 @@ def command_states(action: Action) -> Iterator[tuple[str, str]]:
 
 
 def has_passing_tests(action: Action) -> bool:
-    """Whether a command printed test figures without a failure."""
+    """Return whether a command printed test figures without a failure."""
     text = _output(action.result.text)[-LOOKED_AT:] if action.command and action.result else ""
     figures = [match[0] for pattern in (FIGURES, GO) for match in pattern.finditer(text)]
     return bool(figures) and not any(map(FAILURES.search, figures))
@@ -231,7 +231,7 @@ class ProgramRun:
     chosen: frozenset[str]
 
     def covers(self, other: "ProgramRun") -> bool:
-        """Whether this run includes everything that another run ran."""
+        """Return whether this run includes everything that another run ran."""
         if self.program == ("git", "commit") and other.program[:1] == ("git",) and other.program[1] in ENDED_BY_COMMIT:
             return True
         if self.program != other.program or (self.chosen and not (other.chosen and self.chosen >= other.chosen)):
@@ -251,7 +251,7 @@ def runs(command: str) -> tuple[ProgramRun, ...]:
 
 
 def reruns(later: Sequence[ProgramRun], name: str) -> bool:
-    """Whether later runs cover the last run of a command, which is the one that matters."""
+    """Return whether later runs cover the last run of a command, which is the one that matters."""
     return any(run.covers(earlier) for earlier in runs(name)[-1:] for run in later)
 
 
@@ -309,7 +309,7 @@ def _normal_target(target: str) -> str:
 
 
 def _is_within(target: str, whole: str) -> bool:
-    """Whether a target equals another target or is part of it: a file in a folder, a test in a file."""
+    """Return whether a target equals another target or is part of it: a file in a folder, a test in a file."""
     if not whole or target == whole or target.endswith(f"/{whole}") or whole.endswith(f"/{target}"):
         return True
     return target.startswith((f"{whole}/", f"{whole}::"))

@@ -276,7 +276,7 @@ class _Reader:
         return sum(int(match[1]) if match else 1 for match, _ in counted)
 
     def _has_succeeded(self, action: Action) -> bool:
-        """Whether a call that is not known to have failed has probably succeeded."""
+        """Return whether a call that is not known to have failed has probably succeeded."""
         is_silent = bool(action.result and not action.result.text.strip())  # as compilers are that find no error
         is_silent = is_silent and "||" not in action.command
         return action.failed is False or not hides_failures(action.command) or has_passing_tests(action) or is_silent

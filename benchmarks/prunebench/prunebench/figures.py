@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass, replace
 from operator import mul
 from typing import Any
 
+from autoprune.apps.replay.choices import NO_PRUNING, Policy
 from autoprune.apps.replay.episode_figures import Figures
-from autoprune.apps.replay.policies import NO_PRUNING, Policy
 from autoprune.apps.replay.rows import GROUPS, SAMPLES, Interval, Row, samples, shuffle
 from autoprune.apps.replay.session import Overview, ReplayArgs, SessionFigures, overview
 from autoprune.apps.replay.verdict import Standing, standings

@@ -2,9 +2,9 @@
 
 from autoprune import AgenticConversationPruner
 from autoprune.apps.replay.atoms import Atom, Kind
+from autoprune.apps.replay.choices import Policy
 from autoprune.apps.replay.episode import Episode
 from autoprune.apps.replay.play import Run, play
-from autoprune.apps.replay.policies import Policy
 from autoprune.apps.replay.visible import Text
 from autoprune.economics import LISTS
 from episodes import USER, call, episode, in_words, reading, result
