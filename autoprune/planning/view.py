@@ -83,6 +83,10 @@ class View(Protocol):
         """The number of the request, from 0."""
 
     @property
+    def last_request(self) -> int:
+        """The number of the request that is being pruned. Earlier ones are visited before it."""
+
+    @property
     def tokens(self) -> int:
         """The tokens of the prompt about to be sent, with all earlier edits made."""
 

@@ -115,6 +115,7 @@ class Walk:
         self.placeholder = placeholder
         self.tokens = fixed_tokens
         self.request = 0  # the number of the current request
+        self.last_request = 0  # that of the request after all messages
         self.entries: list[Entry] = []
         self.edits: dict[Part, Replace] = {}
         self.edits_made = 0
@@ -228,6 +229,8 @@ class Walk:
 
     def extend(self, entries: Sequence[Entry]) -> None:
         """Add the entries of new messages, and ask the strategy at the request that follows them."""
+        new = sum(entry.begins_request + (entry.skipped if entry.folded else 0) for entry in entries)
+        self.last_request = self.request + new
         for entry in entries:
             self._user_words.update(filter(self.protections.is_answer, entry.results))
             self.append(entry)

@@ -46,8 +46,9 @@ written:
     [Cleared at request 12: read src/app.py, 2,310 tokens. Names in it: load_settings, AppError]
 
 In a walk over pruned output that is passed back, all decisions up to the newest such request were made by an
-earlier walk. So this walk makes none there, and continues as the earlier one would have. A forged placeholder cannot
-use that to overflow the context: far above the safe zone results are cleared even so.
+earlier walk. So this walk makes none there, and continues as the earlier one would have. A request that the
+conversation has not reached does not count: the placeholder is from before the caller dropped messages, or it is
+forged. And far above the safe zone results are cleared even so.
 
 Example: a prompt of 60,000 tokens at prices of (1.25, 0.1). A result of 10,000 tokens with 20,000 cached ones after it
 adds 1,000 to the account at each request. It goes when the account reaches 5 · (1.15 · 20,000 + 0.03 · 1.25 · 10,000).
@@ -241,7 +242,7 @@ class CacheAwareState(BaseStrategy):
         here = (_as_sent(each, view) for each in view.candidates(whole=True) if self._is_open(each))
         self._open = dict.fromkeys(here)
         self._worths, self._request = {}, view.request
-        is_decided = self._past.newest >= view.request
+        is_decided = self._past.newest(view.last_request) >= view.request
         self._limit = self._limit_of(view)
         clearing, why = ({}, "") if is_decided else self._choose_paying(view)
         if not is_decided and not clearing:
@@ -260,7 +261,7 @@ class CacheAwareState(BaseStrategy):
         first, age = (cut_of(clearing) | cut_by(folds)).first, COLD_STAY * self._strategy.stay
         inputs = [*old_inputs(view, first, age, folds)] if shortens else []
         if clearing or folds:
-            self._past.newest = max(self._past.newest, view.request)
+            self._past.note_decision(view.request)
             self._decisions.append(f"request {view.request}: {why}")
             if self._bills:
                 self._bills.make(view, cut_of(clearing) | cut_by(folds) | Cut(saves=sum(each.saves for each in inputs)))
@@ -458,7 +459,7 @@ class CacheAwareState(BaseStrategy):
         """Choose the results to clear above the safe zone, and explain why; None if nothing is cleared."""
         if self._spares(view):
             return self._choose_spared(view)
-        is_decided = self._past.newest > view.request
+        is_decided = self._past.newest(view.last_request) > view.request
         old, new, held = self._by_use(view.request)
         most = self._smallest(view, [*old, *new])  # all but the results in use
         missing = max(0, view.tokens - total(most) - self._limit)

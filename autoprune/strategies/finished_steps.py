@@ -259,7 +259,7 @@ class Gone:
 
     def __init__(self, *, folds_steps: bool) -> None:
         """Start before the first message."""
-        self.newest = -1  # the newest request at which something was cleared
+        self._decided = {-1}  # requests at which something was cleared
         self.gone: dict[int, str] = {}  # the shortest placeholders of cleared results
         self.fetched_again: set[int] = set()
         self._sizes: dict[int, int] = {}  # the tokens of results that came back as placeholders
@@ -278,7 +278,7 @@ class Gone:
             if match := read_placeholder(result):
                 request, size = int(match[1]), int(match[3].replace(",", ""))
                 self._marked.setdefault(request, []).append(result)
-                self.newest = max(self.newest, request)
+                self._decided.add(request)
                 self.gone[id(result)] = without_names(result, match)
                 self.note_cleared(result, request)
                 self._sizes[id(result)] = sizes[result] = size
@@ -286,6 +286,17 @@ class Gone:
             elif is_recall(result.call) or self._was_fetched(result):
                 self.fetched_again.add(id(result))
         return sizes, saved
+
+    def note_decision(self, request: int) -> None:
+        """Record that something was cleared or folded at a request."""
+        self._decided.add(request)
+
+    def newest(self, last: int) -> int:
+        """Return the newest request, up to the `last` one, at which something was cleared; -1 if there is none.
+
+        Higher numbers are those of a conversation that has lost its first messages since, or forged.
+        """
+        return max(request for request in self._decided if request <= last)
 
     def size(self, result: ToolResult) -> int:
         """Return the tokens of a result, also if it came back as a placeholder."""
@@ -306,7 +317,7 @@ class Gone:
 
     def _read_block(self, folded: FoldedSteps) -> tuple[int, int]:
         """Read a block of steps that an earlier walk folded. Return its request and at least the tokens it saved."""
-        self.newest = max(self.newest, folded.request)
+        self._decided.add(folded.request)
         calls = [*filter(None, map(read_line, folded.lines))]
         for called, _ in calls:
             self._note_fetch((FOLDED, called), folded.request)

@@ -9,7 +9,7 @@ from every_format import again, as_bytes, conversations, requests
 from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
-from rounds import WIRE
+from rounds import WIRE, Step
 
 from autoprune import AgenticConversationPruner, problems
 from autoprune.conversation.edits import Fold, Replace
@@ -18,6 +18,7 @@ from autoprune.conversation.transcript import newest_compaction
 from autoprune.facts.utterances import utterances
 from autoprune.planning.view import BaseStrategy, View
 from autoprune.pruners.result import Result
+from autoprune.strategies import CacheAware
 from autoprune.strategies.finished_steps import fold, line
 
 PASTED = (
@@ -175,3 +176,13 @@ def test_summaries_read_the_lines_of_folded_steps_as_the_models_and_the_users_wo
         said = utterances(entries)
         assert [one.words for one in said] == words
         assert [one.user_request for one in said] == [*words[:-1], ""]
+
+
+@pytest.mark.parametrize("written_in", WIRE)
+def test_what_became_of_the_messages_can_be_counted_again(written_in: str):
+    texts = ["\n".join(f"line {line} of file {at}" for line in range(50)) for at in range(60)]
+    given = WIRE[written_in]([[Step("read", {"path": f"{at}.py"}, text)] for at, text in enumerate(texts)])
+    ours = AgenticConversationPruner(10_000)
+    result = ours.prune(given, CacheAware(fold_steps=10, start_at=0))
+    assert ours.get_cleanup_statistics(given, result.conversation) == result.report.statistics
+    assert min(result.report.messages_summarized, result.report.results_cleared) > 0

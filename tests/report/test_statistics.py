@@ -92,3 +92,13 @@ def test_many_equal_messages_are_compared_in_order():
 def test_the_figures_are_plain_numbers():
     figures = AgenticConversationPruner(PruneArgs()).get_cleanup_statistics([], [])
     assert json.loads(json.dumps(figures)) == {**dict.fromkeys(figures, 0), "compression_ratio": 1.0}
+
+
+def test_messages_that_stay_are_found_although_all_calls_look_alike():
+    """Local servers give each call the same id, and Gemini gives none."""
+    call = {"id": "call_0", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+    given = [{"role": "user", "content": "Go."}]
+    for at in range(8):
+        given += [{"role": "assistant", "content": None, "tool_calls": [call]}, tool(LONG[40 * at :], "call_0")]
+    cleared = [{**given[13]}, {**given[14], "content": SENTENCE}]
+    assert changed(given, [given[0], *cleared, *given[15:]]) == {"messages_removed": 12, "tool_results_cleaned": 1}

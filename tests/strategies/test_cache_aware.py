@@ -162,6 +162,17 @@ def test_placeholders_lose_their_names_if_these_leave_no_room():
     assert any(re.fullmatch(r"\[Cleared at request \d+: read, \d+ tokens\]", text) for text in texts)
 
 
+def test_the_limit_holds_although_placeholders_name_requests_that_were_dropped():
+    """A window of the caller's own, or a summary, takes the first messages of output that is passed back."""
+    ours, given = AgenticConversationPruner(4_000), messages(plain(1))[:1]
+    for at in range(60):
+        step = messages(plain(30, f"{at}.txt"))[1:]
+        step[0]["tool_calls"][0]["id"] = step[1]["tool_call_id"] = f"call_{at}"
+        result = ours.prune([*given, *step], CacheAware())
+        assert result.report.within_safe_zone, at
+        given = result.conversation if at != 30 else [given[0], *result.conversation[-30:]]
+
+
 def test_a_tool_name_of_several_lines_is_put_on_one():
     given = messages(Step("read\nfile", {"path": "a.txt"}, WORDS * 60), *[SMALL] * 3)
     pruned = AgenticConversationPruner(HUGE).prune_conversations(given, at_once(threshold=HUGE))

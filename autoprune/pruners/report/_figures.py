@@ -16,8 +16,9 @@ from autoprune.conversation.edits import (
     rewrite,
     without_payloads,
 )
-from autoprune.conversation.messages import canonical
-from autoprune.conversation.summary import find_summary, with_separate_summary
+from autoprune.conversation.folded_steps import split_blocks
+from autoprune.conversation.messages import canonical, fields_of, with_item
+from autoprune.conversation.summary import content_of, find_summary, with_separate_summary
 from autoprune.conversation.transcript import Entry, Part, Speaker, Thought, ToolCall, ToolResult, Transcript
 from autoprune.facts.calls import target
 from autoprune.facts.outcomes import is_cleared
@@ -205,6 +206,7 @@ def stable_boundary(plan: Plan) -> int | None:
     """Find the index of the last message up to which no later prune changes anything; None if there is none.
 
     If messages may be folded or dropped, only the system messages at the head are stable, even before the first fold.
+    Placeholders of `cache_aware` count as stable, although they lose their names if a limit leaves no room for them.
     If finished steps may be folded, the message before the first answer may get their text.
     """
     if plan.head is not None:
@@ -225,9 +227,7 @@ def cleanup_statistics(
 
     `placeholder` recognizes cleared results. `overhead` are the tokens that are sent beside the messages.
     """
-    before, after = (
-        reading.transcript_to_compare(list(with_separate_summary(messages))) for messages in (original, pruned)
-    )
+    before, after = (_with_separate_texts(messages, reading) for messages in (original, pruned))
     cleaned, calls, removed, summarized = _count_changes(before, after, placeholder)
     if now := find_summary(pruned):
         # The summary's mark records the number of messages that it replaces.
@@ -266,8 +266,9 @@ def _count_changes(before: Transcript, after: Transcript, placeholder: Placehold
     cleaned = calls = removed = summarized = 0
     for stretch, new_stretch, is_same in _opcodes(before, after):
         if not is_same:
-            summarized += len(stretch) if new_stretch else 0
-            removed += 0 if new_stretch else len(stretch)
+            gone = sum(not before.entries[at].folded for at in stretch)
+            summarized += gone if new_stretch else 0
+            removed += 0 if new_stretch else gone
             continue
         for old, new in zip(stretch, new_stretch, strict=True):
             results = zip(before.entries[old].results, after.entries[new].results, strict=False)
@@ -288,14 +289,51 @@ def _is_cleared(was: ToolResult, now: ToolResult, placeholder: Placeholder) -> b
     return not is_same and (now.tokens < was.tokens or placeholder.has_replaced(now) or is_cleared(now.text))
 
 
+def _with_separate_texts(messages: Sequence[Any], reading: Reading) -> Transcript:
+    """Read a conversation to compare it, with the summary and the blocks of folded steps in separate messages."""
+    known = reading.transcript_to_compare([*with_separate_summary(messages)])
+    if not any(entry.folded for entry in known.entries):
+        return known
+    apart: list[Any] = []
+    for message, entry in zip(known.messages, known.entries, strict=True):
+        rest = _without_steps(message, entry.folded[0].first) if entry.folded else message
+        apart += [rest] if content_of(rest)[1] or not entry.folded else []
+        apart += [{"role": "user", "content": each.text} for each in entry.folded]
+    return reading.transcript_to_compare(apart)
+
+
+def _without_steps(message: Any, number: int) -> Any:
+    """Remove the blocks of folded steps from a message, the first of which begins with step `number`."""
+    name, content = content_of(message)
+    if isinstance(content, str):
+        return with_item(message, name, split_blocks(content, number)[0])
+    kept: list[object] = []
+    for part in content if isinstance(content, list | tuple) else ():
+        text = fields_of(part).get("text")
+        left, found = split_blocks(text, number) if isinstance(text, str) else ("", ())
+        number = found[-1].last + 1 if found else number
+        kept += [part] if not found else [with_item(part, "text", left)] if left else []
+    return with_item(message, name, kept)
+
+
 def _opcodes(before: Transcript, after: Transcript) -> Iterator[tuple[range, range, bool]]:
     """Yield stretches of both conversations, and whether their messages are the same apart from what was cleared."""
     kinds, new_kinds = _kinds(before), _kinds(after)
     if kinds == new_kinds:
         yield range(len(kinds)), range(len(new_kinds)), True
         return
-    for tag, start, stop, new_start, new_stop in SequenceMatcher(None, kinds, new_kinds, autojunk=False).get_opcodes():
-        yield range(start, stop), range(new_start, new_stop), tag == "equal"
+    # Calls may look alike, so messages that are wholly the same show first which ones belong together.
+    same = _matcher([*map(_fingerprint, before.messages)], [*map(_fingerprint, after.messages)])
+    at = new_at = 0
+    for first, new_first, length in same.get_matching_blocks():
+        for tag, *ends in _matcher(kinds[at:first], new_kinds[new_at:new_first]).get_opcodes():
+            yield range(at + ends[0], at + ends[1]), range(new_at + ends[2], new_at + ends[3]), tag == "equal"
+        at, new_at = first + length, new_first + length
+        yield range(first, at), range(new_first, new_at), True
+
+
+def _matcher(one: Sequence[Hashable], other: Sequence[Hashable]) -> SequenceMatcher[Hashable]:
+    return SequenceMatcher(None, one, other, autojunk=False)
 
 
 def _kinds(transcript: Transcript) -> list[Hashable]:

@@ -160,7 +160,7 @@ class Report:
         """The index of the last message up to which no later prune changes anything; None if there is none.
 
         A cache breakpoint fits there. If messages may be folded or dropped, only the system messages at the head are
-        stable.
+        stable. `cache_aware` may make its placeholders shorter, but only if a limit leaves no room for their names.
         """
         return stable_boundary(self.plan)
 
