@@ -180,7 +180,7 @@ def assemble(
         were_neighbors = between is not None and all(map(is_user_message, between))
         if assembled and not were_neighbors and is_user_message(assembled[-1].message) and is_user_message(one.message):
             before = assembled[-1]
-            joined = join_messages(before.message, one.message)
+            joined = join_messages(before.message, one.message, keeps_first=one.at is None)
             assembled[-1] = AssembledMessage(joined, None, (*before.sources, *one.sources))
         else:
             assembled.append(one)
@@ -226,17 +226,17 @@ def content_of(message: object) -> tuple[str, object]:
     return name, own.get(name)
 
 
-def join_messages(first: object, second: object) -> object:
-    """Merge two user messages: copy the second, with the content of the first before its own."""
-    name, content = content_of(second)
-    _, before = content_of(first)
+def join_messages(first: object, second: object, *, keeps_first: bool = False) -> object:
+    """Merge two user messages: copy the second, or the first, with the contents of both."""
+    base = first if keeps_first else second
+    (name, _), (_, before), (_, content) = map(content_of, (base, first, second))
     if isinstance(before, str) and isinstance(content, str):
-        return with_item(second, name, f"{before}{GAP}{content}")
+        return with_item(base, name, f"{before}{GAP}{content}")
     blocks = [*_blocks(before, content), *_blocks(content, before)]
     sdk_class: Any = next((type(block) for block in blocks if hasattr(block, "model_validate")), None)
     if sdk_class:
         blocks = [sdk_class.model_validate(block) if isinstance(block, dict) else block for block in blocks]
-    return with_item(second, name, blocks)
+    return with_item(base, name, blocks)
 
 
 def _blocks(content: object, other: object) -> list[object]:

@@ -48,3 +48,10 @@ CASES: dict[str, tuple[str, set[int], int, Any, list[tuple[str, int | None]]]] =
 @each_row(("short", "gone", "place", "summary", "wanted"), CASES.values(), ids=CASES)
 def test_what_is_left(short: str, gone: set[int], place: int, summary: Any, wanted: list[tuple[str, int | None]]):
     assert shown(assemble(chat(short), gone, {} if summary is None else {place: summary})) == wanted
+
+
+@each_row("place", [0, 1])
+def test_what_else_the_users_message_says_of_itself_stays(place: int):
+    (joined,) = assemble([{"role": "user", "name": "Ada", "content": "Go."}], (), {place: SUMMARY})
+    content = ("[Summary]\n\nGo.", "Go.\n\n[Summary]")[place]
+    assert joined.message == {"role": "user", "name": "Ada", "content": content}
