@@ -52,7 +52,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _left_out(config: pytest.Config) -> tuple[str, ...]:
     """Return the beginnings of the modules that only the full profile runs, without those that were named."""
-    return tuple(each for each in profiles.FULL_ONLY if not any(name.startswith(each) for name in config.args))
+    paths = (config.invocation_params.dir / argument.partition("::")[0] for argument in config.args)
+    named = [f"{Path(os.path.relpath(path, config.rootpath)).as_posix()}/" for path in paths]
+    return tuple(each for each in profiles.FULL_ONLY if not any(name.startswith(each) for name in named))
 
 
 @pytest.hookimpl(wrapper=True)

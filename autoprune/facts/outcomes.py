@@ -235,8 +235,11 @@ def background_id(text: str) -> str:
 
 def _says_failed(text: str, call: ToolCall | None) -> bool | None:
     """Return whether the text alone says that the call failed; None if it does not say for certain."""
-    if (body := _without_tags(text))[:1] == "{":
-        return _document_failed(_parse_document(body))
+    body = _without_tags(text)
+    if body[:1] == "{" and not FIRST_WORDS.match(text[:HEAD]):
+        document = _parse_document(body)
+        if document is not None or body is text:
+            return _document_failed(document)
     head, tail = _both_ends(text)
     script = command(call)
     is_made_up_for = has_fallback(script)

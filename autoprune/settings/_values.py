@@ -214,8 +214,8 @@ def window_of(model: str | None, betas: Iterable[str] = ()) -> int | None:
 def usual_zone(model: str | None, window: int | None = None) -> int:
     """Return the usual safe zone of strategies that weigh prices: the model's window without room for the reply.
 
-    They lower it to stay below a compaction (`compact_at`). Everything below is up to the strategy, which clears if
-    that makes the session cheaper. `window` is that of the request if more is known about it than its model.
+    `run` and the proxy lower it to stay below a compaction (`compact_at`). What is below is up to the strategy, which
+    clears if that makes the session cheaper. `window` is that of the request if more is known about it than its model.
     """
     window = window or window_of(model) or UNKNOWN_WINDOW
     return window - min(REPLY_RESERVE, math.floor(LARGEST_RESERVE * window))

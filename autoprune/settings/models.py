@@ -131,7 +131,7 @@ def asks_for_long(model: str | None, betas: Iterable[str]) -> bool:
 
 
 def requested_window(model: str, listed: int, betas: Iterable[str] = ()) -> int:
-    """Return the window that a request gets if the list has `listed`: with Anthropic's older models it asks for it."""
+    """Return the window that a request gets if `listed` is the model's: older ones of Anthropic's depend on betas."""
     name = bare_name(model)
     if not name.startswith("claude-") or not (4,) <= version(name) <= LAST_ASKING:
         return listed

@@ -21,11 +21,11 @@ worth up to 1.3 times the threshold go along if that rewrites no more of the cac
 `target` of the safe zone, and further if prices ask for it: the cut should regain half of its cost before the
 conversation has grown back to the safe zone. The cut is made as late in the prompt as possible without clearing
 anything worth more than twice as much, because everything before it stays cached. If that is not enough, results that
-arrived in the last `stay` requests go as well, and then those in use, but both only as far as
-needed, and the latter only if the prompt then fits. Results under 60 tokens always stay. If placeholders leave no room,
-they keep only the tool and the size. If the safe zone cannot be reached at all, some results stay: up to three tokens
-of results for each token that is missing, at most a quarter of the safe zone. Otherwise the cache would break at every
-request, and the prompt would not fit anyway.
+arrived in the last `stay` requests go as well, and then those in use, but both only as far as needed, and the latter
+only if the prompt then fits. Results under 60 tokens always stay. If placeholders leave no room, they keep only the
+tool and the size. If the safe zone cannot be reached at all, some results stay: up to three tokens of results for each
+token that is missing, at most a quarter of the safe zone. Otherwise the cache would break at every request, and the
+prompt would not fit anyway.
 
 *Thinking.* With `clear_thinking`, the thinking of finished turns goes along when results are cleared after such a
 pause. It leaves no trace, so it goes only along with placeholders: a walk over pruned output that is passed back
@@ -46,9 +46,9 @@ written:
     [Cleared at request 12: read src/app.py, 2,310 tokens. Names in it: load_settings, AppError]
 
 In a walk over pruned output that is passed back, all decisions up to the newest such request were made by an
-earlier walk. So this walk makes none there, and continues as the earlier one would have. A request that the
-conversation has not reached does not count: the placeholder is from before the caller dropped messages, or it is
-forged. And far above the safe zone results are cleared even so.
+earlier walk. So this walk makes none there, except far above the safe zone, and continues as the earlier one would
+have. A request that the conversation has not reached does not count: the placeholder is from before the caller dropped
+messages, or it is forged.
 
 Example: a prompt of 60,000 tokens at prices of (1.25, 0.1). A result of 10,000 tokens with 20,000 cached ones after it
 adds 1,000 to the account at each request. It goes when the account reaches 5 · (1.15 · 20,000 + 0.03 · 1.25 · 10,000).

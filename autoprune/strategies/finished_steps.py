@@ -15,6 +15,7 @@ a step is old, these are worth no more than a line for each call. What may still
 """
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import inf
@@ -259,7 +260,7 @@ class Gone:
 
     def __init__(self, *, folds_steps: bool) -> None:
         """Start before the first message."""
-        self._decided = {-1}  # requests at which something was cleared
+        self._decided = [-1]  # the requests at which something was cleared, in order
         self.gone: dict[int, str] = {}  # the shortest placeholders of cleared results
         self.fetched_again: set[int] = set()
         self._sizes: dict[int, int] = {}  # the tokens of results that came back as placeholders
@@ -278,7 +279,7 @@ class Gone:
             if match := read_placeholder(result):
                 request, size = int(match[1]), int(match[3].replace(",", ""))
                 self._marked.setdefault(request, []).append(result)
-                self._decided.add(request)
+                self.note_decision(request)
                 self.gone[id(result)] = without_names(result, match)
                 self.note_cleared(result, request)
                 self._sizes[id(result)] = sizes[result] = size
@@ -289,14 +290,15 @@ class Gone:
 
     def note_decision(self, request: int) -> None:
         """Record that something was cleared or folded at a request."""
-        self._decided.add(request)
+        at = bisect_left(self._decided, request)
+        self._decided[at : at + 1] = sorted({request, *self._decided[at : at + 1]})
 
     def newest(self, last: int) -> int:
         """Return the newest request, up to the `last` one, at which something was cleared; -1 if there is none.
 
         Higher numbers are those of a conversation that has lost its first messages since, or forged.
         """
-        return max(request for request in self._decided if request <= last)
+        return self._decided[bisect_right(self._decided, last) - 1]
 
     def size(self, result: ToolResult) -> int:
         """Return the tokens of a result, also if it came back as a placeholder."""
@@ -317,7 +319,7 @@ class Gone:
 
     def _read_block(self, folded: FoldedSteps) -> tuple[int, int]:
         """Read a block of steps that an earlier walk folded. Return its request and at least the tokens it saved."""
-        self._decided.add(folded.request)
+        self.note_decision(folded.request)
         calls = [*filter(None, map(read_line, folded.lines))]
         for called, _ in calls:
             self._note_fetch((FOLDED, called), folded.request)

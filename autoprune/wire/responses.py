@@ -313,8 +313,8 @@ def _text_of(block: Mapping[str, object]) -> str | None:
 
 # Its rules
 
-# The same for all pairs. A request for approval may stay without an answer, and a program has no output while its calls
-# wait for results.
+# The same for all pairs. Two kinds need not be complete: a request for approval may stay without an answer, and a
+# program has no output while its calls wait for results.
 CALL_OF = {
     **OUTPUTS,
     "tool_search_output": "tool_search_call",

@@ -153,6 +153,8 @@ def test_an_exit_code_elsewhere_is_ignored(text: str):
         '{"isError": true, "content": []}',
         '{"status": "error", "message": "no"}',
         '{"ok": false}',
+        '<message>Error: tool failed</message><content>{"a": 1}</content>',
+        "<content>{ build log }\n===== 3 failed, 2 passed in 1.20s =====</content>",
     ],
 )
 def test_a_failure_is_seen_in_the_first_words_or_the_last_line(text: str):

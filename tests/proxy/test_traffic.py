@@ -224,6 +224,9 @@ def test_the_length_of_labels_is_limited():
     [
         ("claude-cli/2.1.197 (external, cli)", "claude-cli"),
         ("Anthropic/Python 2.12.0", "Anthropic"),
+        ("GitHub Copilot Chat/0.30 (linux)", "GitHub Copilot Chat"),
+        ("Zed (linux)", "Zed"),
+        ("curl", "curl"),
         ("", "unknown"),
         ("/", "unknown"),
     ],

@@ -94,6 +94,16 @@ def test_the_figures_are_plain_numbers():
     assert json.loads(json.dumps(figures)) == {**dict.fromkeys(figures, 0), "compression_ratio": 1.0}
 
 
+def test_a_cleared_result_is_found_beside_messages_that_are_often_repeated():
+    repeated = [{"role": "assistant", "content": "ok"}, {"role": "user", "content": "continue"}]
+    given = [{"role": "user", "content": "Go."}]
+    for at in range(2):
+        call = {"id": f"call_{at}", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+        given += [{"role": "assistant", "content": None, "tool_calls": [call]}, tool(LONG, f"call_{at}"), *repeated]
+    after = [given[0], given[5], tool(SENTENCE, "call_1"), *repeated]
+    assert changed(given, after) == {"messages_removed": 4, "tool_results_cleaned": 1}
+
+
 def test_messages_that_stay_are_found_although_all_calls_look_alike():
     """Local servers give each call the same id, and Gemini gives none."""
     call = {"id": "call_0", "type": "function", "function": {"name": "read", "arguments": "{}"}}

@@ -25,8 +25,8 @@ from autoprune.errors import ClientError
 class CompactionRule:
     """The prompt size at which a client compacts by itself, in the provider's tokens.
 
-    With room = window - `headroom` for a reply, the client compacts above the smallest of `share` · room, room -
-    `buffer` and `limit`. `window` is the window that the user's settings give the model. By the
+    The room is the window without the `headroom` for a reply. The client compacts above the smallest of: `share` of the
+    room, the room without `buffer`, and `limit`. `window` is the window that the user's settings give the model. By the
     beginnings of models' names: `headrooms` that differ, `windows` of the client's own list, and `largest`, the most
     that the user lets it fill. A client that `counts_history` compacts by an estimate of its unpruned history.
     `setting` names what the user has set; it is "" for the client's default.

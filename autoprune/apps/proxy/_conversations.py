@@ -433,7 +433,7 @@ class Conversations:
             return min((at for at in cuts if at > same or best.cuts.get(at) != past.cuts[at]), default=None)
 
         def is_active(past: Past) -> bool:
-            """Return whether a fork is still active: it has had two requests or more since it left this branch."""
+            """Return whether a fork is active: lately seen, not cut, and with more requests than a side question."""
             since, same = (last or 0.0) - found.cache.life, shared(past)[0]
             beyond = sum(end > same for end in past.ends)
             return beyond > 1 and same > 0 and edited_at(past) is None and (past.seen_at or 0.0) >= since

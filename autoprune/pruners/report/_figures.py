@@ -1,6 +1,7 @@
 """Compute the figures of a report: rows of results, tools and folds, and statistics of two conversations."""
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from itertools import accumulate, chain
@@ -322,18 +323,39 @@ def _opcodes(before: Transcript, after: Transcript) -> Iterator[tuple[range, ran
     if kinds == new_kinds:
         yield range(len(kinds)), range(len(new_kinds)), True
         return
-    # Calls may look alike, so messages that are wholly the same show first which ones belong together.
-    same = _matcher([*map(_fingerprint, before.messages)], [*map(_fingerprint, after.messages)])
+    # Calls may look alike, so unique messages that stayed the same show first which ones belong together.
     at = new_at = 0
-    for first, new_first, length in same.get_matching_blocks():
-        for tag, *ends in _matcher(kinds[at:first], new_kinds[new_at:new_first]).get_opcodes():
-            yield range(at + ends[0], at + ends[1]), range(new_at + ends[2], new_at + ends[3]), tag == "equal"
-        at, new_at = first + length, new_first + length
-        yield range(first, at), range(new_first, new_at), True
+    for first, new_first in (*_same(before.messages, after.messages), (len(kinds), len(new_kinds))):
+        matcher = SequenceMatcher(None, kinds[at:first], new_kinds[new_at:new_first], autojunk=False)
+        for tag, start, stop, new_start, new_stop in matcher.get_opcodes():
+            yield range(at + start, at + stop), range(new_at + new_start, new_at + new_stop), tag == "equal"
+        at, new_at = first + 1, new_first + 1
+        yield range(first, min(at, len(kinds))), range(new_first, min(new_at, len(new_kinds))), True
 
 
-def _matcher(one: Sequence[Hashable], other: Sequence[Hashable]) -> SequenceMatcher[Hashable]:
-    return SequenceMatcher(None, one, other, autojunk=False)
+def _same(before: Sequence[object], after: Sequence[object]) -> Iterator[tuple[int, int]]:
+    """Yield the indexes of messages that occur once in both conversations, as many as stayed in order."""
+    unique, new_unique = _unique(before), _unique(after)
+    pairs = [(at, new_unique[text]) for text, at in unique.items() if text in new_unique]
+    # The longest increasing run of new indexes: `ends` has the smallest end of a run of each length.
+    ends: list[int] = []
+    lengths = []
+    for _, new_at in pairs:
+        length = bisect_left(ends, new_at)
+        ends[length : length + 1] = [new_at]
+        lengths.append(length)
+    found: list[tuple[int, int]] = []
+    for pair, length in zip(reversed(pairs), reversed(lengths), strict=True):
+        if length == len(ends) - 1 - len(found) and (not found or pair[1] < found[-1][1]):
+            found.append(pair)
+    yield from reversed(found)
+
+
+def _unique(messages: Sequence[object]) -> dict[str, int]:
+    """Return the index of each message that occurs once, by its fingerprint, in order."""
+    texts = [*map(_fingerprint, messages)]
+    counts = Counter(texts)
+    return {text: at for at, text in enumerate(texts) if counts[text] == 1}
 
 
 def _kinds(transcript: Transcript) -> list[Hashable]:
