@@ -41,12 +41,12 @@ from autoprune.planning.view import Strategy
 from autoprune.pruners import AgenticConversationPruner
 from autoprune.pruners.conversation import ConversationPruner
 from autoprune.pruners.history import History, Recent, prefix_digests
+from autoprune.pruners.naming import AnyPruner
 from autoprune.pruners.requests import PrunedRequest, place, prune_request
 from autoprune.pruners.result import Result
 from autoprune.settings import PruneArgs
 from autoprune.wire import Format
 
-AnyPruner: TypeAlias = AgenticConversationPruner | ConversationPruner
 Pruning: TypeAlias = AnyPruner | PruneArgs | int | float | str
 MOST_CONVERSATIONS = 64  # whose settings an adapter remembers
 
