@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from tables import each_row
 
@@ -58,6 +59,18 @@ def test_strategies_are_sorted_by_band_of_evidence_then_by_bill():
         ("tool_output_cleanup", 0.0),
         ("clairvoyant", 0.97),
     ]
+
+
+def test_only_a_strategy_of_ours_breaks_a_guarantee(tmp_path: Path):
+    theirs = tmp_path / "theirs.py"
+    theirs.write_text("class Theirs:\n    def changes(self, request): ...\n", encoding="utf-8")
+    found = figures({"low_water": (0.7, 0.7, 98), f"{theirs}:Theirs": (0.7, 0.7, 98)}, sessions=1)
+    broken = [replace(each, violations=() if each.strategy == "none" else ("a", "b")) for each in found]
+    assert {each.row.strategy: each.broken for each in standings(broken, "p")} == {
+        "none": "",
+        "low_water": "broke a guarantee 2 times",
+        f"{theirs}:Theirs": "2 prompts refused",
+    }
 
 
 def test_the_lowest_group_decides_the_band_but_few_shell_edits_do_not():
