@@ -334,21 +334,11 @@ def _opcodes(before: Transcript, after: Transcript) -> Iterator[tuple[range, ran
 
 
 def _same(before: Sequence[object], after: Sequence[object]) -> Iterator[tuple[int, int]]:
-    """Yield the indexes of messages that occur once in both conversations, as many as stayed in order."""
-    unique, new_unique = _unique(before), _unique(after)
-    pairs = [(at, new_unique[text]) for text, at in unique.items() if text in new_unique]
-    # The longest increasing run of new indexes: `ends` has the smallest end of a run of each length.
-    ends: list[int] = []
-    lengths = []
-    for _, new_at in pairs:
-        length = bisect_left(ends, new_at)
-        ends[length : length + 1] = [new_at]
-        lengths.append(length)
-    found: list[tuple[int, int]] = []
-    for pair, length in zip(reversed(pairs), reversed(lengths), strict=True):
-        if length == len(ends) - 1 - len(found) and (not found or pair[1] < found[-1][1]):
-            found.append(pair)
-    yield from reversed(found)
+    """Yield the indexes of messages that occur once in each conversation and stayed in order."""
+    known, new = _unique(before), _unique(after)
+    texts, new_texts = [text for text in known if text in new], [text for text in new if text in known]
+    for first, _, length in SequenceMatcher(None, texts, new_texts, autojunk=False).get_matching_blocks():
+        yield from ((known[text], new[text]) for text in texts[first : first + length])
 
 
 def _unique(messages: Sequence[object]) -> dict[str, int]:
