@@ -84,7 +84,7 @@ class View(Protocol):
 
     @property
     def last_request(self) -> int:
-        """The number of the request that is being pruned, which grows from prune to prune: this one, or a later one."""
+        """The number of the request that is being pruned: this one, or a later one. It grows from prune to prune."""
 
     @property
     def tokens(self) -> int:

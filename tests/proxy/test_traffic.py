@@ -227,6 +227,7 @@ def test_the_length_of_labels_is_limited():
         ("GitHub Copilot Chat/0.30 (linux)", "GitHub Copilot Chat"),
         ("Zed (linux)", "Zed"),
         ("curl", "curl"),
+        (" " * 60_000 + "odd/1", "odd"),
         ("", "unknown"),
         ("/", "unknown"),
     ],

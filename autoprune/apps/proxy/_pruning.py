@@ -42,7 +42,7 @@ REMEMBERED = 64  # conversations
 MOST_MESSAGES = 50_000  # in a conversation: a longer one would occupy a worker for a minute
 MOST_OPEN = 2  # prunes in known conversations whose account is due: each copies a conversation's state
 LONGEST_NAME = 100  # characters of a name in a message, and of a client
-PRODUCT = re.compile(r"\s*([^/(]*[^/\s(](?=/)|[^/\s(]+)")  # what is before the version in a User-Agent, or a word
+PRODUCT = re.compile(r"[^/(]*[^/\s(](?=/)|[^/\s(]+")  # what is before the version in a User-Agent, or a word
 UNKNOWN = "unknown"
 PAYLOAD_BYTES = 8_000_000  # of cleared payloads, compressed
 COMPACTING = "the client's own compaction: forwarded whole"
@@ -457,8 +457,8 @@ def name_of_client(headers: Mapping[str, str]) -> str:
 
 def client_name(user_agent: str) -> str:
     """Return the name of a client from its User-Agent, without version and platform."""
-    found = PRODUCT.match(user_agent)
-    return found[1][:LONGEST_NAME] if found else UNKNOWN
+    found = PRODUCT.match(user_agent.strip())
+    return found[0][:LONGEST_NAME] if found else UNKNOWN
 
 
 def requested_betas(headers: Mapping[str, str], body: Mapping[str, Any]) -> list[str]:
