@@ -28,7 +28,7 @@ from autoprune.pruners.memory import Reading
 
 FLOOR = {
     "system": "system and developer messages",
-    "summary": "the summary",
+    "summary": "what replaces folded messages",
     "user": "the user's words",
     "assistant": "the assistant's words and calls",
     "frames": "what stands around the tools' results",
@@ -65,7 +65,7 @@ def floor(plan: Plan) -> dict[str, int]:
     parts["assistant"] -= sum(thought.tokens for thought in plan.stripped)
     if plan.running and plan.running.at not in plan.gone:
         parts["user"] -= plan.running.tokens
-    # The rest belongs to the summary, or if there is none, to user messages that were joined.
+    # The rest is the summary or the lines of folded steps, or without them, of user messages that were joined.
     rest = plan.tokens - sum(parts.values())
     parts["summary" if plan.summarized or plan.running else "user"] += rest
     return parts
