@@ -404,12 +404,54 @@ def test_an_answer_of_codex_whose_call_has_no_result_is_paid():
     assert [each.usage and each.usage.prompt for each in (*recording.requests, *recording.besides)] == [50, 70]
 
 
-def test_the_requests_that_a_fork_of_codex_copies_are_not_its_own():
-    copied = [{**each, "timestamp": clock(0)} for each in CODEX]
-    header = codex(0, "session_meta", id="2", forked_from_id="1")
-    own = [returned(5, "c"), spoke(8, "assistant", "Done."), counted(9, 130, 80)]
+@each_row(
+    "more",
+    [
+        [returned(20, "c"), codex(21, "response_item", type="reasoning", id="r"), counted(22, 130, 80)],
+        [returned(20, "c"), spoke(21, "assistant", "On."), counted(22, 130, 70), called(23, "d"), counted(24, 210, 80)],
+        [codex(20, "event_msg", type="task_started"), spoke(20, "user", "two"), counted(22, 130, 80)],
+        [counted(19, 120, 70), spoke(20, "user", "two"), counted(22, 200, 80)],
+    ],
+    ids=["only reasoning", "two answers in a row", "no answer", "no answer twice"],
+)
+def test_every_request_of_codex_is_paid(more: list[Value]):
+    """Also one whose answer is no message, or follows another answer, so that the recording does not hold it."""
+    [[recording]] = recordings(lines(*CODEX, *more), "s")
+    paid = [each.usage.prompt for each in (*recording.requests, *recording.besides) if each.usage]
+    assert sorted(paid) == [each["payload"]["info"]["last_token_usage"]["input_tokens"] for each in _reports(more)]
+
+
+def _reports(more: list[Value]) -> list[Value]:
+    return [counted(7, 50, 50), *(each for each in more if each["payload"]["type"] == "token_count")]
+
+
+SPAWNED = {"subagent": {"thread_spawn": {"parent_thread_id": "1", "depth": 1}}}
+
+
+@each_row(
+    "mark, started, copied_at",
+    [
+        ({"forked_from_id": "1"}, 0, [0.0] * len(CODEX)),
+        ({"source": SPAWNED}, 0, [3 + at / 4 for at in range(len(CODEX))]),
+        ({}, 0, [3 + at / 4 for at in range(len(CODEX))]),
+        ({"source": SPAWNED}, 100, [float(at * 8) for at in range(len(CODEX))]),
+    ],
+    ids=["a fork", "slowly, for a sub-agent", "without a mark", "with their own times"],
+)
+def test_the_requests_that_codex_copies_from_another_session_are_not_those_of_this_one(
+    mark: Value, started: int, copied_at: list[float]
+):
+    copied = [{**each, "timestamp": clock(at)} for each, at in zip(CODEX, copied_at, strict=True)]
+    header = codex(started, "session_meta", id="2", **mark)
+    own = [returned(105, "c"), spoke(108, "assistant", "Done."), counted(109, 130, 80)]
     [[recording]] = recordings(lines(header, *copied, *own), "s")
-    assert (recording.requests, recording.besides) == ((by_gpt(8, 8, None, 80),), ())
+    assert (recording.requests, recording.besides) == ((by_gpt(8, 108, None, 80),), ())
+
+
+def test_a_codex_session_that_was_resumed_copies_nothing():
+    header = codex(12, "session_meta", id="1")
+    [[recording]] = recordings(lines(*CODEX, header, returned(20, "c"), spoke(23, "assistant", "Done.")), "s")
+    assert [each.time for each in recording.requests] == [NOON + 3, NOON + 12, NOON + 23]
 
 
 # Gemini CLI

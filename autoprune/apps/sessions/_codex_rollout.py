@@ -6,7 +6,7 @@ The rules are those of Codex's `rollout_reconstruction` and `compact` modules.
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, groupby
 
 from autoprune.apps.sessions._json import NOTHING, Object, compact, fields, objects, text
 from autoprune.apps.sessions._recording import (
@@ -19,7 +19,7 @@ from autoprune.apps.sessions._recording import (
     bad_record,
     besides,
     build_usage,
-    find_requests,
+    join_parts,
     note,
     parse_time,
 )
@@ -50,7 +50,7 @@ CONTEXT = (
     "<user_instructions>",
     "<user_shell_command>",
 )
-COPYING = 1.0  # seconds from the start of a fork, in which the lines of its origin are copied
+COPYING = 1.0  # seconds: the lines that a fork copies follow one another faster, and its first answer comes later
 KEPT_TOKENS = 20_000  # of the user's messages; a compaction without a listed history keeps the newest
 BYTES_PER_TOKEN = 4  # Codex's estimate
 NO_SUMMARY = "(no summary available)"
@@ -64,13 +64,14 @@ class CodexTurn:
     """The items of a user's turn.
 
     `base` is the history that replaced everything before a compaction. `stretches` holds the entries that were sent
-    before each compaction.
+    before each compaction. `unanswered` holds the data of requests whose answers have no item but reasoning, or none.
     """
 
     base: Sequence[Entry] | None = None
     items: list[Entry] = field(default_factory=list)
     is_users: bool = False
     stretches: list[list[Entry]] = field(default_factory=list)
+    unanswered: list[Answer] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -133,16 +134,23 @@ def record(values: Sequence[object]) -> list[list[Conversation]]:
     stretches = [*chain.from_iterable(turn.stretches for turn in turns), history(turns)]
     found = [_stretch(entries) for entries in stretches]
     rolled_back = (entries for turn in gone for entries in (*turn.stretches, turn.items))
-    paid = dict.fromkeys(answer for entries in (*stretches, *rolled_back) for answer in _answers(entries))
+    answers = (answer for entries in (*stretches, *rolled_back) for answer in _answers(entries))
+    paid = dict.fromkeys((*answers, *(answer for turn in (*turns, *gone) for answer in turn.unanswered)))
     found[-1] = replace(found[-1], besides=besides(paid, found))
     return [found]
 
 
 def _answers(entries: Sequence[Entry]) -> Iterator[Answer]:
-    """Yield the data of each answer, also of those that are not sent again because they end with an open call."""
-    moments = [moment for item, moment in entries if item.get("type") != "reasoning"]
-    apart = {at: 2 * at for at in range(len(moments))}
-    return (Answer(each.time, each.model, each.usage) for each in find_requests(apart, moments))
+    """Yield the data of each request, also of those whose answer is not sent again because it ends with an open call.
+
+    Of several requests in a row, the recording has the first.
+    """
+    moments = (moment for item, moment in entries if item.get("type") != "reasoning")
+    for is_answered, run in groupby(moments, lambda each: isinstance(each, Answer)):
+        if is_answered:
+            parts = [part for part in run if isinstance(part, Answer)]
+            yield (first := join_parts(parts))
+            yield from (part for part in parts if part.usage and part.usage is not first.usage)
 
 
 def _stretch(entries: Sequence[Entry]) -> Conversation:
@@ -158,7 +166,7 @@ def _is_bare_header(value: Object) -> bool:
 def _records(values: Sequence[object]) -> Iterator[Record]:
     """Yield each line as a record; a bare item is a response item."""
     model, total = "", NOTHING
-    copied_until = _fork_time(values)
+    copied = _count_copied(values)
     for at, value in enumerate(values, 1):
         line = fields(value)
         payload = line.get("payload")
@@ -168,10 +176,8 @@ def _records(values: Sequence[object]) -> Iterator[Record]:
             info = fields(payload.get("info")) if kind == "event_msg" else NOTHING
             is_new = fields(info.get("total_token_usage")) != total  # Codex often repeats a report
             total = fields(info.get("total_token_usage")) or total
-            time = parse_time(line.get("timestamp"))
-            is_copy = time is not None and time < copied_until
-            usage = _usage(fields(info.get("last_token_usage"))) if is_new and not is_copy else None
-            yield Record(kind, payload, time, model, usage, is_copy)
+            usage = _usage(fields(info.get("last_token_usage"))) if is_new and at > copied else None
+            yield Record(kind, payload, parse_time(line.get("timestamp")), model, usage, at <= copied)
         elif _is_bare_header(line):
             continue
         elif text(line.get("type")):
@@ -180,14 +186,32 @@ def _records(values: Sequence[object]) -> Iterator[Record]:
             raise bad_record("is not a line of a Codex session: it has neither a payload nor a type", at)
 
 
-def _fork_time(values: Sequence[object]) -> float:
-    """Return the time before which all lines are of another session, 0 if the session is no fork.
+def _count_copied(values: Sequence[object]) -> int:
+    """Count the lines at the start that a fork or a sub-agent copied from its origin, with its own header.
 
-    Codex copies those lines at once, with new timestamps, and no answer comes that soon.
+    Codex copies those lines at once, with new timestamps or with their own, which are older. The first answer of the
+    fork comes later.
     """
-    header = fields(values[0]) if values else NOTHING
-    is_fork = bool(fields(header.get("payload")).get("forked_from_id"))
-    return (parse_time(header.get("timestamp")) or 0.0) + COPYING if is_fork else 0.0
+    lines = [*map(fields, values)]
+    began = parse_time(lines[0].get("timestamp")) if lines else None
+    if began is None or not _is_fork(lines):
+        return 0
+    before: float | None = None
+    for at, line in enumerate(lines[1:], 1):
+        time = parse_time(line.get("timestamp"))
+        if time is not None and before is not None and time >= max(began, before + COPYING):
+            return at
+        before = before if time is None else time
+    return len(lines)
+
+
+def _is_fork(lines: Sequence[Object]) -> bool:
+    """Return whether the header names another session, or the lines hold the header of another one."""
+    header, *others = [fields(line.get("payload")) for line in lines if line.get("type") == "session_meta"] or [NOTHING]
+    is_spawned = header.get("parent_thread_id") or fields(header.get("source")).get("subagent")
+    return bool(header.get("forked_from_id") or is_spawned) or any(
+        each.get("id") != header.get("id") for each in others
+    )
 
 
 def _usage(last: Object) -> Usage | None:
@@ -211,12 +235,14 @@ def _with_usage_after(records: Sequence[Record]) -> Iterator[Record]:
     held: Record | None = None
     for each in records:
         if is_before and each.usage:
+            yield from (held,) if held else ()
             held = each
             continue
         yield each
         if held and each.kind == "response_item" and _is_answer(each.payload):
             yield held
             held = None
+    yield from (held,) if held else ()
 
 
 def _logs_usage_first(records: Sequence[Record]) -> bool:
@@ -243,7 +269,7 @@ def _apply_record(turns: list[CodexTurn], record: Record, starts: bool, gone: li
     elif record.event == "user_message" and starts:
         turns[-1].is_users = True
     elif record.event == "token_count" and record.usage:
-        _attach_usage(turns[-1].items, record.usage)
+        _attach_usage(turns[-1], Answer(record.time, record.model, record.usage))
     elif record.kind == "compacted":
         compact_turns(turns, payload)
     elif record.kind == "response_item":
@@ -260,13 +286,16 @@ def _is_answer(item: Item) -> bool:
     return not is_given and item.get("type") != "reasoning" and _as_sent(item) is not None
 
 
-def _attach_usage(entries: list[Entry], usage: Usage) -> None:
-    """Attach the usage of a request to the newest answer."""
-    for at in range(len(entries) - 1, -1, -1):
-        item, moment = entries[at]
-        if isinstance(moment, Answer):
-            entries[at] = item, replace(moment, usage=moment.usage or usage)
+def _attach_usage(turn: CodexTurn, paid: Answer) -> None:
+    """Attach the usage of a request to the newest answer of the turn, unless that has one."""
+    for at in range(len(turn.items) - 1, -1, -1):
+        item, moment = turn.items[at]
+        if isinstance(moment, Answer) and not moment.usage:
+            turn.items[at] = item, replace(moment, usage=paid.usage)
             return
+        if isinstance(moment, Answer):
+            break
+    turn.unanswered.append(paid)
 
 
 def _as_sent(item: Item) -> Item | None:

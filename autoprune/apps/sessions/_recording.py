@@ -200,11 +200,11 @@ def find_requests(places: Mapping[int, int], moments: Sequence[Moment]) -> tuple
         kept = [at for at in parts if at in places]
         if kept and places[kept[0]] > last + 1:
             # Codex logs usage after the last part of an answer, even if that is an open call, which has no message.
-            answer = _join([part for at, part in parts.items() if at >= kept[0]])
+            answer = join_parts([part for at, part in parts.items() if at >= kept[0]])
             pause = _pause(times, started, ended, answer.time) if requests else None
             requests.append(_request(answer, places[kept[0]], pause))
         last = places[kept[-1]] if kept else last
-        work = _join(list(parts.values()))
+        work = join_parts(list(parts.values()))
         started, ended = work.time, work.end
     return tuple(requests)
 
@@ -242,7 +242,7 @@ def unrecorded_answers(messages: Sequence[Mapping[str, object]], model: str = ""
     return [Answer(model=model) if is_from_model(message) else None for message in messages]
 
 
-def _join(parts: Sequence[Answer]) -> Answer:
+def join_parts(parts: Sequence[Answer]) -> Answer:
     """Join the parts of an answer. The first known usage is the usage of the request."""
     times = [time for part in parts for time in (part.time, part.end) if time is not None]
     model = next((part.model for part in parts if part.model), "")
