@@ -207,11 +207,10 @@ def _count_copied(values: Sequence[object]) -> int:
 
 def _is_fork(lines: Sequence[Object]) -> bool:
     """Return whether the header names another session, or the lines hold the header of another one."""
-    header, *others = [fields(line.get("payload")) for line in lines if line.get("type") == "session_meta"] or [NOTHING]
-    is_spawned = header.get("parent_thread_id") or fields(header.get("source")).get("subagent")
-    return bool(header.get("forked_from_id") or is_spawned) or any(
-        each.get("id") != header.get("id") for each in others
-    )
+    headers = [fields(line.get("payload")) for line in lines if line.get("type") == "session_meta"]
+    first = headers[0] if headers else NOTHING
+    origin = first.get("forked_from_id") or first.get("parent_thread_id") or fields(first.get("source")).get("subagent")
+    return bool(origin) or any(each.get("id") != first.get("id") for each in headers)
 
 
 def _usage(last: Object) -> Usage | None:
