@@ -196,6 +196,20 @@ def test_savings_are_listed_by_client_and_model_with_a_total(state: Path, kept: 
     )
 
 
+def test_the_words_for_a_gain_and_its_share_follow_the_dollars(state: Path, kept: Ledgers):
+    """Tokens that a cheap model saved do not hide the dollars that an expensive one lost, nor the other way around."""
+    lost = session("lost", model="large", price=1e-3)
+    won = [session(f"won {at}", model="small", price=1e-9, pause=3_601.0) for at in range(9)]
+    kept.write_changed([lost, *won])
+    total = json.loads(savings(state, "--json").stdout)["total"]
+    assert total["dollars"] < 0 < total["saved"]
+    assert total["share"] == pytest.approx(lost.ledger.total.net / lost.ledger.unpruned, abs=0.01)
+    assert (
+        f"pruning has lost ${-total['dollars']:,.2f}, although it saved {total['saved']:,.0f} input tokens of several "
+        "models in 10 sessions."
+    ) in " ".join(savings(state).stdout.split())
+
+
 def test_unusual_cache_lifetimes_and_cold_requests_are_listed(state: Path, kept: Ledgers):
     long, short = session("long", pause=3_601.0, life=3_600), session("short")
     long.life_from = "as its answers say"

@@ -114,7 +114,8 @@ def test_the_state_has_the_traffic_and_what_pruning_saved(proxy: Running, browse
     found = browser.get("/autoprune/state").json()
     assert (found["requests"], found["passed"], found["failed"]) == (40, 1, 0)
     assert found["upstream"] == "127.0.0.1"
-    assert found["saved"] == pytest.approx(sum(each.ledger.total.net for each in proxy.sessions))
+    assert found["saved"]["tokens"] == pytest.approx(sum(each.ledger.total.net for each in proxy.sessions))
+    assert found["saved"]["money"] == pytest.approx(sum(each.ledger.total.money or 0.0 for each in proxy.sessions))
     session = next(each for each in found["sessions"] if each["client"] == "opencode")
     known = proxy.sessions[0]
     assert (session["model"], session["requests"], session["safe_zone"]) == ("gpt-5.1", 26, 20_480)

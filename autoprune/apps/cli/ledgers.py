@@ -145,7 +145,7 @@ def _record(session: "ClientSession") -> dict[str, Any]:
         "model": model,
         "started": session.started,
         "ended": session.ended,
-        "requests": session.requests,
+        "requests": session.requests - session.refused,
         "life_from": session.life_from,
         "arm": session.arm,
         "compactions_avoided": session.avoided,

@@ -206,8 +206,9 @@ def cost_of_limit(sessions: "Sequence[ClientSession]") -> str:
         ledger, total = session.ledger, session.ledger.total
         if total.net < 0:
             return (
-                f"the safe zone of {session.safe_zone:,} tokens cost {-total.net / (ledger.unpruned or 1):.0%} more "
-                f"than no pruning, {amount(-total.net, ledger.prices)}; without --safe-zone {LEAST_FORCE}"
+                f"with the safe zone of {session.safe_zone:,} tokens the prompts cost "
+                f"{-total.net / (ledger.unpruned or 1):.0%} more than without pruning, "
+                f"{amount(-total.net, ledger.prices)}; without --safe-zone {LEAST_FORCE}"
             )
     return ""
 

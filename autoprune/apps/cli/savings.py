@@ -35,15 +35,16 @@ PROJECT, PROMPT = 19, 30  # characters of a project and a prompt, so that both t
 LEGEND = """\
 saved  input tokens saved by smaller prompts, minus what was rewritten to the
        cache and fetched again; negative if pruning cost more than it saved
-share  saved, as a share of the cost without pruning"""
+share  saved, as a share of what the prompts would have cost"""
 
 
 @dataclass(frozen=True)
 class Saving:
-    """The savings in some conversations: `saved` in input tokens, `share` of their unpruned bill.
+    """The savings in some conversations: `saved` in input tokens, `share` of what their prompts would have cost.
 
-    `dollars` covers the conversations whose price is known, and `unpriced` counts the others. `cold` is the part of
-    `saved` from prunes at cold requests, whose cache had expired. `avoided` counts the compactions that did not happen.
+    The share is one of dollars if all prices are known, because tokens of two models are not worth the same. `dollars`
+    covers the conversations whose price is known, and `unpriced` counts the others. `cold` is the part of `saved` from
+    prunes at cold requests, whose cache had expired. `avoided` counts the compactions that did not happen.
     """
 
     client: str
@@ -115,15 +116,17 @@ def group_savings(files: Iterable[LedgerFile]) -> list[Saving]:
 
 def _sum_up(files: Sequence[LedgerFile], client: str, model: str) -> Saving:
     totals = [each.ledger.total for each in files]
-    saved, unpruned = sum(each.net for each in totals), sum(each.ledger.unpruned for each in files)
     dollars = [each.money for each in totals if each.money is not None]
+    is_priced = len(dollars) == len(totals)
+    worth = [(is_priced and each.ledger.prices.input_price) or 1.0 for each in files]  # of an input token
+    unpruned = sum(each.ledger.unpruned * price for each, price in zip(files, worth, strict=True))
     return Saving(
         client,
         model,
         sessions=len(files),
         requests=sum(each.requests for each in files),
-        saved=saved,
-        share=saved / unpruned if unpruned else 0.0,
+        saved=sum(each.net for each in totals),
+        share=sum(each.net * price for each, price in zip(totals, worth, strict=True)) / unpruned if unpruned else 0.0,
         dollars=sum(dollars) if dollars else None,
         unpriced=len(totals) - len(dollars),
         cold=sum(each.ledger.cold.net for each in files),
@@ -270,18 +273,30 @@ def _cells(row: Saving) -> tuple[str, ...]:
 
 
 def _conclusion(total: Saving, first: datetime) -> str:
-    did = "lost" if total.saved < 0 else "saved"
-    priced = "" if total.dollars is None else f" (${abs(total.dollars):,.2f})"
     unpriced = f" The prices of {total.unpriced:,} of them are not known." if total.unpriced else ""
     cold = (
-        f" Of this {abs(total.cold):,.0f} were {'lost' if total.cold < 0 else 'saved'} at cold requests: the rewrite "
-        "was paid for anyway."
+        f" Of this {abs(total.cold):,.0f} were {_verb(total.cold)} at cold requests: the rewrite was paid for anyway."
     )
     avoided = f" {count_noun(total.avoided, 'compaction')} did not happen, at least." if total.avoided else ""
     return (
-        f"Since {first.date()} pruning has {did} {abs(total.saved):,.0f} input tokens{priced} in "
-        f"{count_noun(total.sessions, 'session')}.{unpriced}{cold if total.cold else ''}{avoided}"
+        f"Since {first.date()} pruning has {_gain(total)} in {count_noun(total.sessions, 'session')}.{unpriced}"
+        f"{cold if total.cold else ''}{avoided}"
     )
+
+
+def _gain(total: Saving) -> str:
+    """Say what was saved. Tokens may be saved and dollars lost, since tokens of two models are not worth the same."""
+    tokens = f"{abs(total.saved):,.0f} input tokens"
+    if total.dollars is None:
+        return f"{_verb(total.saved)} {tokens}"
+    money = f"${abs(total.dollars):,.2f}"
+    if (total.saved < 0) == (total.dollars < 0):
+        return f"{_verb(total.saved)} {tokens} ({money})"
+    return f"{_verb(total.dollars)} {money}, although it {_verb(total.saved)} {tokens} of several models"
+
+
+def _verb(gain: float) -> str:
+    return "lost" if gain < 0 else "saved"
 
 
 # What recorded sessions cost

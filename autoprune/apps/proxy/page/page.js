@@ -74,7 +74,7 @@ function whole({ upstream, strategy, requests, passed, why, refused, failed, sav
     `${counted(requests, "request")}, ${count(passed)} of them forwarded unpruned`,
     ...(why ? [`last reason: ${why}`] : []),
     `${count(refused)} refused, ${count(failed)} failed`,
-    `${saved < 0 ? "lost" : "saved"} ${tokens(Math.abs(saved))} input tokens in total`,
+    briefly(saved) || "nothing saved so far",
   ];
   say(at("whole"), parts.join(" · "));
   say(at("address"), location.origin);

@@ -30,9 +30,9 @@ export function amount(saved) {
 
 /** Format what was saved, for a list: "saved $3.60", "lost 1,200 tokens". */
 export function briefly(saved) {
-  if (!saved.tokens) return "";
-  const what = saved.money === null ? `${tokens(Math.abs(saved.tokens))} tokens` : money(saved.money);
-  return `${saved.tokens < 0 ? "lost" : "saved"} ${what}`;
+  const gain = saved.money ?? saved.tokens;
+  const what = saved.money === null ? `${tokens(Math.abs(gain))} tokens` : money(gain);
+  return gain ? `${gain < 0 ? "lost" : "saved"} ${what}` : "";
 }
 
 /** Return "good", "bad" or "", for a color. */
