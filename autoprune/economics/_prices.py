@@ -23,7 +23,8 @@ WARM = 0.5  # least share of the expected tokens that a warm cache holds: counts
 LIVES: Mapping[str, float] = {"openai": HOUR, "deepseek": HOUR, "google": 1_800, "zhipuai": 1_800}
 # OpenAI's models that charge for writing, from GPT-5.6 on. Source: OpenAI's "Prompt caching", cache lifetime.
 CHARGED_LIFE: float = 1_800  # seconds
-ONE_HOUR_WRITE = 2.0  # input tokens. Source: Anthropic's "Prompt caching", pricing of the 1-hour cache
+# Input tokens. Source: Anthropic's "Prompt caching", pricing of its two caches.
+FIVE_MINUTE_WRITE, ONE_HOUR_WRITE = 1.25, 2.0
 HALF_DAY_WRITE = 2.5  # input tokens. Source: OpenAI's "Prompt caching": the 12-hour cache of models that charge writes
 LEAST_WRITE, MOST_WRITE = 0.01, HALF_DAY_WRITE  # no provider takes less, unless it is free, or more
 FREE = ":free"  # OpenRouter's suffix

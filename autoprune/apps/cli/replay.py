@@ -183,8 +183,10 @@ def replay_sessions(
     sessions = replaying.replay_all(files, args, chosen_engine, spent, with_curves=as_json or bool(html or parquet))
     rows = [row for each in sessions for row in each.figures]
     ranking = {each: standings(rows, str(each), run_command(zone)) for each in args.prices} if rows else {}
-    whole = overview(sessions)
-    likely = outlook(sessions, RUN_STRATEGY, str(args.prices[0]), *total(sums))
+    whole = _with_models(overview(sessions), sums)
+    # The recorded dollars say nothing about other prices, or about a cache that lives longer or shorter.
+    is_as_billed = args.prices[0] == OWN and life is None
+    likely = outlook(sessions, RUN_STRATEGY, str(args.prices[0]), *(total(sums) if is_as_billed else (0.0, 0.0)))
     given = {"--model": model, "--prices": price and price[0], "--cache-life": cache_life, "--reader": reader}
     tune, prevented = _tune_line(paths or (), given), _compactions(sessions).prevented
     steps = _next_steps(ranking[args.prices[0]], args, whole, prevented, tune) if rows else []

@@ -17,7 +17,7 @@ import autoprune.apps.cli.options as options
 from autoprune.apps.cli.console import show, show_json
 from autoprune.apps.cli.ledgers import LedgerFile, ledger_folder, read_ledgers
 from autoprune.apps.replay.compaction_costs import CompactionSum
-from autoprune.apps.replay.spending import ProjectSpending, Spending, copies
+from autoprune.apps.replay.spending import ProjectSpending, Spending, distinct
 from autoprune.apps.replay.titles import Title
 from autoprune.apps.sessions import LARGEST_PROMPT
 from autoprune.conversation.messages import one_line
@@ -305,7 +305,6 @@ def _verb(gain: float) -> str:
 def spending_table(sums: Sequence[ProjectSpending], sessions: Sequence[Spending]) -> RenderableType:
     """Draw the cost of sessions by agent and project, and the newest sessions. Both lists start with the newest."""
     others = sum(not each.error for each in sessions) - sum(each.sessions for each in sums)
-    repeated = copies(sessions)
     left = f"{count_noun(others, 'other session')} recorded no requests, or only those of another session"
     return Group(
         _headline(sums),
@@ -313,7 +312,7 @@ def spending_table(sums: Sequence[ProjectSpending], sessions: Sequence[Spending]
         "",
         _projects(sums),
         "",
-        _newest([each for each in sessions if each.charges and each.path not in repeated]),
+        _newest([*distinct(sessions)]),
         "",
         Text(
             "replayed: the requests of each conversation's longest stretch between compactions, if it has 20 or more",
@@ -327,7 +326,7 @@ def spending_table(sums: Sequence[ProjectSpending], sessions: Sequence[Spending]
 def _headline(sums: Sequence[ProjectSpending]) -> Text:
     sessions = count_noun(sum(each.sessions for each in sums), "session")
     dollars = sum(each.dollars for each in sums)
-    if not dollars:
+    if all(each.unpriced == each.requests for each in sums):
         return Text(f"{sessions} whose cost is not known: the notes below say why")
     cost = f"${dollars:,.2f}"
     return Text.assemble(f"{sessions} cost ", (cost, "bold"), " at API list prices, by the recorded usage")

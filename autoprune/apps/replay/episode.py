@@ -28,7 +28,7 @@ from autoprune.apps.replay.sizes import Sizes, fit_sizes
 from autoprune.apps.replay.titles import UNTITLED, Title, project_of
 from autoprune.apps.sessions import Recording, Request, Usage
 from autoprune.conversation.transcript import Speaker, Transcript
-from autoprune.economics import DEFAULT, WARM, Prices, model_prices, prices
+from autoprune.economics import DEFAULT, FIVE_MINUTE_WRITE, ONE_HOUR_WRITE, WARM, Prices, model_prices, prices
 from autoprune.errors import SettingsError
 from autoprune.settings import UNKNOWN_WINDOW, budget_tokens, usual_zone, window_of
 from autoprune.tokens import Count, exact
@@ -135,6 +135,19 @@ def lives(requests: Sequence[Request]) -> Iterator[float | None]:
         yield life
 
 
+def recorded_prices(
+    requests: Sequence[Request], named: str = "", *, model: str | None = None, life: float | None = None
+) -> Iterator[Prices]:
+    """Yield the prices at which each request was billed: of its model, else of `named`, at its time.
+
+    `model` and `life` are those of requests about which the log says nothing.
+    """
+    named = named or next((each.model for each in requests if each.model), "")
+    for request, alive in zip(requests, lives(requests), strict=True):
+        at = listed_prices(request.model or named, model, life if alive is None else alive, request.time)
+        yield at.with_reads if request.usage and request.usage.cached else at
+
+
 def sources(recording: Recording, *, model: str | None, life: float | None, used: float = 0.0) -> tuple[str, str]:
     """Tell how a session's model and its cache life are known: "recorded", "requested", "given" or "assumed".
 
@@ -177,8 +190,11 @@ def usage_dollars(usage: Usage, at: Prices, answer: int) -> float | None:
     if at.input_price is None or not usage.prompt:
         return None
     fresh = max(0, usage.prompt - usage.cached - usage.written)
+    writing = at.write * usage.written
+    if usage.written_5m and usage.written_1h:
+        writing = FIVE_MINUTE_WRITE * usage.written_5m + ONE_HOUR_WRITE * usage.written_1h
     tier = at.tier(usage.prompt)
-    prompt = at.read * usage.cached + at.write * usage.written + fresh
+    prompt = at.read * usage.cached + writing + fresh
     return at.input_price * (tier.prompt * prompt + tier.answer * at.output * answer)
 
 

@@ -13,7 +13,15 @@ from statistics import median
 from autoprune.apps.replay.atoms import AtomGroup
 from autoprune.apps.replay.choices import BUILT_IN, NO_PRUNING, Policy
 from autoprune.apps.replay.compaction_costs import Compaction, compactions
-from autoprune.apps.replay.episode import Billing, Episode, episode, longest, recorded_cost, sources
+from autoprune.apps.replay.episode import (
+    Billing,
+    Episode,
+    episode,
+    longest,
+    recorded_cost,
+    recorded_prices,
+    sources,
+)
 from autoprune.apps.replay.episode_figures import OWN, Figures, figures
 from autoprune.apps.replay.play import play
 from autoprune.apps.replay.titles import UNTITLED, Title, title_of
@@ -230,14 +238,15 @@ def shape(known: Episode, recording: Recording, args: ReplayArgs) -> EpisodeShap
         models=tuple(dict.fromkeys(each.model for each in recording.requests if each.model)),
         atoms=known.evidence.needed(AtomGroup.CODE),
         title=known.title,
-        dollars=recorded_cost(recording.requests, tuple(_as_recorded(recording, known))),
+        dollars=recorded_cost(recording.requests, tuple(_as_recorded(recording, args))),
     )
 
 
-def _as_recorded(recording: Recording, known: Episode) -> Iterator[Billing]:
-    """Yield the billing of each request with the answer's recorded tokens, which `spending` adds up too."""
-    for request, billing in zip(recording.requests, known.billings, strict=True):
-        yield replace(billing, answer=request.usage.output) if request.usage else billing
+def _as_recorded(recording: Recording, args: ReplayArgs) -> Iterator[Billing]:
+    """Yield the billing of each request by its recorded usage, as `spending` adds it up."""
+    at = recorded_prices(recording.requests, model=args.model, life=args.cache_life)
+    for request, known in zip(recording.requests, at, strict=True):
+        yield Billing(known, request.usage.output if request.usage else 0)
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,17 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from autoprune.apps.replay.choices import NO_PRUNING
 from autoprune.apps.replay.corpus import Engine, FailedTask, Task, one_by_one
-from autoprune.apps.replay.episode import listed_prices, lives, longest, usage_dollars
+from autoprune.apps.replay.episode import longest, recorded_prices, usage_dollars
 from autoprune.apps.replay.episode_figures import Figures
 from autoprune.apps.replay.rows import Interval, interval, sums_by_project
 from autoprune.apps.replay.session import ReplayArgs, SessionFigures, open_recordings
 from autoprune.apps.replay.titles import UNTITLED, Title, place_of, title_of
 from autoprune.apps.sessions import Recording, Request, Usage, compact
+from autoprune.economics import Prices
 from autoprune.strategies.catalog import RUN_STRATEGY
 
 Identity = str | tuple[float, str, Usage]
@@ -27,7 +29,7 @@ MOST_CHARACTERS = 12  # of a token in an answer, as JSON: text has about four, a
 class Charge:
     """The cost of one recorded request in dollars; None if its usage or the price of its model is not known.
 
-    `output` counts tokens. `unlisted` is the model if only its price is not known. `identity` is equal in all records
+    `output` counts tokens. `unlisted` is the `model` if only its price is not known. `identity` is equal in all records
     of the same request; None if the log has neither id nor time of its answer. `is_low` means that the log lacks most
     of the answer's tokens, so that the request cost more. `extra` are the dollars that the request cost more because
     its prompt was in a higher tier of the model's prices. `is_replayed` tells whether the request is in a stretch that
@@ -43,6 +45,7 @@ class Charge:
     is_low: bool = False
     extra: float = 0.0
     is_replayed: bool = False
+    model: str = ""
     unlisted: str = ""
 
 
@@ -97,28 +100,30 @@ def spending_of(task: Task) -> Spending:
 
 def _charges(recording: Recording, args: ReplayArgs, *, is_replayed: bool) -> Iterable[Charge]:
     named = next((each.model for each in recording.requests if each.model), "")  # for those that name no model
-    for request, life in zip(recording.requests, lives(recording.requests), strict=True):
+    billed_at = partial(recorded_prices, named=named, model=args.model, life=args.cache_life)
+    for request, at in zip(recording.requests, billed_at(recording.requests), strict=True):
         answer = recording.messages[request.message] if request.message < len(recording.messages) else {}
         is_low = _lacks_output(request.usage, len(compact(answer)))
-        yield replace(_charge(request, life, args, named), is_low=is_low, is_replayed=is_replayed)
-    for request, life in zip(recording.besides, lives(recording.besides), strict=True):
-        yield replace(_charge(request, life, args, named), is_low=_lacks_output(request.usage, request.characters or 0))
+        yield replace(_charge(request, at, named, args.model), is_low=is_low, is_replayed=is_replayed)
+    for request, at in zip(recording.besides, billed_at(recording.besides), strict=True):
+        is_low = _lacks_output(request.usage, request.characters or 0)
+        yield replace(_charge(request, at, named, args.model), is_low=is_low)
 
 
-def _charge(request: Request, life: float | None, args: ReplayArgs, named: str) -> Charge:
+def _charge(request: Request, at: Prices, named: str, given: str | None) -> Charge:
+    """Compute the charge of a request; `named` is the model of one that names none, else the `given` one counts."""
     usage = request.usage
     if usage is None:
         return Charge(None, 0, 0, 0, request.time, None)
     identity = request.id or ((request.time, request.model, usage) if request.time else None)
-    at = listed_prices(request.model or named, args.model, args.cache_life if life is None else life, request.time)
-    at = at.with_reads if usage.cached else at
     dollars = usage_dollars(usage, at, usage.output)
     flat = usage_dollars(usage, replace(at, tiers=()), usage.output)
     extra = (dollars or 0.0) - (flat or 0.0)
     is_unlisted = dollars is None and at.input_price is None and usage.prompt > 0
-    unlisted = (args.model or request.model or named) if is_unlisted else ""
+    model = request.model or named
+    unlisted = (given or model) if is_unlisted else ""
     counts = usage.prompt, usage.cached, usage.output
-    return Charge(dollars, *counts, request.time, identity, extra=extra, unlisted=unlisted)
+    return Charge(dollars, *counts, request.time, identity, extra=extra, model=model, unlisted=unlisted)
 
 
 def _lacks_output(usage: Usage | None, characters: int) -> bool:
@@ -133,7 +138,7 @@ class ProjectSpending:
     `unpriced` counts requests without a cost, and `unlisted` those of models whose prices are not known, by model.
     `low` counts those whose log lacks most of the answer's tokens. `tiered` counts requests with prompts in a higher
     tier of their prices, which cost `extra` dollars more. `replayed` are the requests in the longest stretches between
-    compactions, if these have 20 requests or more; they cost `replayed_dollars`.
+    compactions, if these have 20 requests or more; they cost `replayed_dollars`. `models` are those that have a price.
     """
 
     agent: str
@@ -151,19 +156,20 @@ class ProjectSpending:
     replayed: int = 0
     replayed_dollars: float = 0.0
     unlisted: Mapping[str, int] = field(default_factory=dict)
+    models: tuple[str, ...] = ()
 
 
 def sum_spending(found: Iterable[Spending]) -> list[ProjectSpending]:
     """Sum up sessions by agent and project, the most recently used first. Sessions without requests are left out."""
-    groups: dict[tuple[str, str], list[tuple[Spending, list[Charge]]]] = {}
-    for each, charges in _distinct(found):
-        groups.setdefault((each.title.agent, each.title.project), []).append((each, charges))
+    groups: dict[tuple[str, str], list[Spending]] = {}
+    for each in distinct(found):
+        groups.setdefault((each.title.agent, each.title.project), []).append(each)
     sums = [_sum(agent, project, known) for (agent, project), known in groups.items()]
     return sorted(sums, key=lambda each: -each.newest)
 
 
-def _distinct(found: Iterable[Spending]) -> Iterable[tuple[Spending, list[Charge]]]:
-    """Yield each session that has requests, with its charges that are in no other session.
+def distinct(found: Iterable[Spending]) -> Iterable[Spending]:
+    """Yield each session with its charges that are in no other session; none that has no such charge.
 
     Of several records of a request, the one with the most output counts, since others may have been written while its
     answer was still streaming; of equal ones, the first. A request whose stream broke was paid twice, under one id.
@@ -178,8 +184,9 @@ def _distinct(found: Iterable[Spending]) -> Iterable[tuple[Spending, list[Charge
         for identity, outputs in own.items():
             best[identity] = max(best.get(identity, (0, 0, 0)), (len(outputs), sum(outputs), -at))
     for at, each in enumerate(sessions):
-        if charges := [charge for charge in each.charges if not charge.identity or best[charge.identity][2] == -at]:
-            yield each, charges
+        charges = tuple(charge for charge in each.charges if not charge.identity or best[charge.identity][2] == -at)
+        if charges:
+            yield replace(each, charges=charges)
 
 
 def total(sums: Iterable[ProjectSpending]) -> tuple[float, float]:
@@ -190,12 +197,12 @@ def total(sums: Iterable[ProjectSpending]) -> tuple[float, float]:
 
 def copies(found: Sequence[Spending]) -> set[str]:
     """Return the paths of sessions whose every request is also in another one, such as earlier states of it."""
-    distinct = {each.path for each, _ in _distinct(found)}
-    return {each.path for each in found if each.charges and each.path not in distinct}
+    own = {each.path for each in distinct(found)}
+    return {each.path for each in found if each.charges and each.path not in own}
 
 
-def _sum(agent: str, project: str, known: Sequence[tuple[Spending, list[Charge]]]) -> ProjectSpending:
-    charges = [charge for _, some in known for charge in some]
+def _sum(agent: str, project: str, known: Sequence[Spending]) -> ProjectSpending:
+    charges = [charge for each in known for charge in each.charges]
     return ProjectSpending(
         agent=agent,
         project=project,
@@ -205,13 +212,14 @@ def _sum(agent: str, project: str, known: Sequence[tuple[Spending, list[Charge]]
         prompt=sum(charge.prompt for charge in charges),
         cached=sum(charge.cached for charge in charges),
         dollars=sum(charge.dollars or 0.0 for charge in charges),
-        newest=max(each.title.time for each, _ in known),
+        newest=max(each.title.time for each in known),
         low=sum(charge.is_low for charge in charges),
         tiered=sum(charge.extra > 0 for charge in charges),
         extra=sum(charge.extra for charge in charges),
         replayed=sum(charge.is_replayed for charge in charges),
         replayed_dollars=sum(charge.dollars or 0.0 for charge in charges if charge.is_replayed),
         unlisted=dict(Counter(charge.unlisted for charge in charges if charge.unlisted)),
+        models=tuple(dict.fromkeys(charge.model for charge in charges if charge.model and charge.dollars is not None)),
     )
 
 
@@ -325,4 +333,4 @@ def outlook(
     share = interval(sums_by_project([each for each, _ in costs], [pair for _, pair in costs]))
     rest = replayed - sum(each.paid or 0.0 for each in known if each.figures.episode in counted)
     recorded = min(rest, sum(each.paid or 0.0 for each in alone)) + sum(pair[1] for _, _, pair in around.values())
-    return Outlook(paid, min(paid, recorded), share, len(around))
+    return Outlook(paid, max(0.0, min(paid, recorded)), share, len(around))
