@@ -76,10 +76,7 @@ class Ledger:
         model: str | None = None,
         cache_life: float | None = None,
     ) -> None:
-        """Set the prices, or look up those of a model; `cache_life` is in seconds.
-
-        Raises SettingsError for impossible prices.
-        """
+        """Set prices, or look up a model's; `cache_life` is in seconds. Raises SettingsError for impossible prices."""
         if cache_life is not None and not is_number(cache_life, 0, int | float):
             raise SettingsError(f"cache_life is {cache_life!r}: give the seconds that the cache lives, 0 or more")
         self.prices = prices_of(prices, model, cache_life)

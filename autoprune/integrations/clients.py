@@ -56,10 +56,7 @@ def _attach_to_copies(method: Callable[..., Client], pruner: RequestPruner) -> C
 
 
 def _prune_options(pruner: RequestPruner, defaults: Mapping[str, str], options: Any) -> Any:
-    """Prune the conversation in a request's options. Returns the same object if nothing was pruned.
-
-    `defaults` are the client's headers for every request.
-    """
+    """Prune a request's options; the same object if nothing was pruned. `defaults` are the client's headers."""
     body = _body(options)
     found = place(options.url, body)
     if found is None or found.counts_only:

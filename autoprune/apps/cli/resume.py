@@ -239,10 +239,7 @@ class SlimSession:
         }
 
     def write(self, archive: LimitedDirectory | None) -> None:
-        """Write the copy beside its source, readable for its owner only, and before that what it cleared.
-
-        Raises SessionError if that fails.
-        """
+        """Write what the copy cleared, then the copy beside its source, for its owner only. Raises SessionError."""
         try:
             if archive is not None:
                 archive.update(self.payloads)

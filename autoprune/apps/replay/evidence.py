@@ -64,10 +64,7 @@ class Evidence:
 
 
 def evidence(transcript: Transcript, requests: Sequence[int]) -> Evidence:
-    """Find the atoms that the actions in a conversation needed.
-
-    `requests` are the indexes of the messages before which the requests are sent.
-    """
+    """Find the atoms that the actions in a conversation needed; requests are sent before the messages at `requests`."""
     results, said, written = Texts(), Texts(), Texts()
     messages: list[int] = []  # of the texts in `written`
     needs: list[Need] = []

@@ -86,10 +86,7 @@ def common_length(before: Sequence[object], now: Sequence[object]) -> int:
 
 
 class _VisibleEvidence:
-    """Records which needs and which protected content the prompts of an episode show.
-
-    Each text is searched once in each changed message.
-    """
+    """Records which needs and protected content the prompts show. Each text is searched once in a changed message."""
 
     def __init__(self, episode: Episode) -> None:
         self.retained: list[bool] = []

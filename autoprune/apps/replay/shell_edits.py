@@ -234,10 +234,7 @@ def literal(pattern: str, *, extended: bool) -> str:
 
 
 def _python_edits(source: str, *, must_change: bool) -> Iterator[str]:
-    """Yield the texts that a Python script searches for if it writes files.
-
-    If there are none, yield the names of the files that it `must_change`.
-    """
+    """Yield the texts that a Python script searches for if it writes files, else the files that it `must_change`."""
     tree = _tree(source)
     if tree is None:
         return

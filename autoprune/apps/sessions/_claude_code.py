@@ -45,10 +45,7 @@ def _is_message(value: object) -> bool:
 
 
 def read(values: Sequence[object]) -> list[Conversation]:
-    """Read the one conversation in a log, or in a sub-agent's log.
-
-    Raises SessionError for a message without content.
-    """
+    """Read the conversation in a log, or in a sub-agent's log. Raises SessionError for a message without content."""
     own, others = _own_lines(values)
     lines = _relink(own)
     chain = _thread(lines)

@@ -41,10 +41,7 @@ def detect(values: Sequence[object]) -> bool:
 
 
 def read(values: Sequence[object]) -> list[Conversation]:
-    """Read the one conversation in a chat, with rewinds applied.
-
-    Raises SessionError for a record of another kind.
-    """
+    """Read the one conversation in a chat, with rewinds applied. Raises SessionError for a record of another kind."""
     *_, (records, _) = _histories(values, [])
     contents = (content for content, _ in _history_contents(records))
     commands = sum(record.get("type") == "user" and _is_ignored(record) for record in records)
@@ -75,10 +72,7 @@ def _stretch(records: Sequence[Record], kept: Container[str]) -> Conversation:
 
 
 def _content_moment(record: Record, role: object) -> Moment:
-    """Return the recorded data of a content.
-
-    Responses to calls have the time of the last call in their record.
-    """
+    """Return the recorded data of a content. Responses to calls have the time of the last call in their record."""
     time = parse_time(record.get("timestamp"))
     if role == "user":
         # The responses to all calls of a record are sent together, when the last call is done.

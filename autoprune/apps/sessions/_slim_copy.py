@@ -70,10 +70,7 @@ class Editor:
 
 
 def slim_copy(source: str, agent: str, changes: CopyChanges) -> str:
-    """Return the text of a session file with changes. A last line that was cut off is left out.
-
-    Raises SessionError for a line that is no JSON object.
-    """
+    """Return the text of a session file with changes, without a last line that was cut off. Raises SessionError."""
     editor = EDITORS[agent]
     lines = [line for line in source.split("\n") if line.strip()]
     records = [try_parse(line) for line in lines]
