@@ -13,14 +13,7 @@ tokens in front of `S` cached ones pays after `break_even(k, S)` requests.
 prune has saved and cost.
 """
 
-from autoprune.economics._changes import (
-    Clock,
-    Pauses,
-    Pruned,
-    Sent,
-    Weighed,
-    check_pauses,
-)
+from autoprune.economics._changes import Clock, Pauses, Pruned, Sent, Weighed, check_pauses
 from autoprune.economics._entries import LedgerEntry, amount
 from autoprune.economics._ledger import Ledger, Reported
 from autoprune.economics._prices import (

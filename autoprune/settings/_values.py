@@ -380,11 +380,7 @@ def override(args: object, environ: Mapping[str, str] = NOTHING, **settings: Any
 
 
 def resolve(
-    name: str,
-    make: Callable[[Any], Value],
-    args: object,
-    environ: Mapping[str, str] = NOTHING,
-    call: Call = NOTHING,
+    name: str, make: Callable[[Any], Value], args: object, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING
 ) -> Value:
     """Apply `make` to a setting's value, from the call, else `args`, else `environ`, else the default.
 
