@@ -8,9 +8,6 @@ prompt, the cache was warm, and a replay reads the same share of the prefix that
 If it was less, the cache was cold, and a replay reads no more than the log says. If the log says nothing, the cache is
 cold after a pause longer than its life. The life is the vendor's usual one, or the longest pause after which the log
 shows a warm cache. If the log counts cached tokens and there are none, nothing was cached at all.
-
-Older logs of Claude Code record only the few output tokens of an answer's first event. So an output count below half of
-our own count of the answer is ignored.
 """
 
 from bisect import bisect_left, bisect_right
@@ -24,7 +21,7 @@ from statistics import median
 from typing import Any
 
 from autoprune.apps.replay.evidence import Evidence, Protected, answer_end, evidence, protected_content
-from autoprune.apps.replay.sizes import Sizes, fit_sizes
+from autoprune.apps.replay.sizes import Sizes, fit_sizes, recorded_output
 from autoprune.apps.replay.titles import UNTITLED, Title, project_of
 from autoprune.apps.sessions import Recording, Request, Usage
 from autoprune.conversation.transcript import Speaker, Transcript
@@ -77,8 +74,7 @@ def billings(
         at = replace(at.with_reads if has_reads else at, life=max(at.life, observed))
         at = at if has_cache else replace(at, read=1.0, write=1.0)
         usage = request.usage
-        # Older logs record only the first event of an answer: see the top of this module.
-        answer = usage.output if usage and 2 * usage.output >= counted else counted
+        answer = recorded_output(request, counted) or counted
         hit, read = _hit(usage, last) if has_hits else (None, 0)
         billed_requests.append(Billing(at, answer, hit, read))
         last = usage or last
