@@ -82,7 +82,6 @@ class Previous:
     answers: int | None = None
 
     def to_dict(self) -> dict[str, object]:
-        """Convert the prompt to JSON-compatible values."""
         return {
             "whole": [*map(list, self.whole)],
             "sent": [*map(list, self.sent)],
@@ -92,7 +91,6 @@ class Previous:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> "Previous":
-        """Create a prompt from the output of `to_dict`."""
         whole, sent = ([(str(digest), int(tokens)) for digest, tokens in record[name]] for name in ("whole", "sent"))
         later = {"stored": (), "answers": None}  # missing in earlier versions
         return cls(whole, sent, **{name: {**later, **record}[name] for name in PROMPT_FIELDS})
@@ -220,7 +218,6 @@ def _shared_length(before: Weighed, now: Weighed) -> int:
 
 
 def tokens_of(messages: Weighed) -> int:
-    """Sum the tokens of messages."""
     return sum(tokens for _, tokens in messages)
 
 

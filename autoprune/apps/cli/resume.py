@@ -148,9 +148,6 @@ def _id_of(file: Path) -> str:
     return file.stem[-ID_LENGTH:]
 
 
-# The list
-
-
 def list_sessions(names: list[str]) -> list[str]:
     """Describe the newest sessions of clients. Raises SessionError if there are none."""
     files = {file: name for name in names for file in session_files(find_client(name)) if SESSION_ID.search(file.stem)}

@@ -115,7 +115,6 @@ class Past:
         return sum(now and not before for before, now in zip([False, *new], new, strict=False)) <= 1
 
     def to_dict(self) -> dict[str, Any]:
-        """Convert the past to JSON-compatible values."""
         return {
             "session": self.session,
             "begin": self.begin,

@@ -185,7 +185,6 @@ class _Reader:
         self._distinctive_words = cache(distinctive_words)  # each result is compared with several texts
 
     def read(self, at: int) -> None:
-        """Read the next message."""
         entry = self._transcript.entries[at]
         if entry.speaker is Speaker.USER and (said := list(self._words_outside_results(at))):
             self._words += said

@@ -180,9 +180,6 @@ def bad_record(what: str, at: int) -> SessionError:
     return SessionError(f"record {at} {what}")
 
 
-# Requests
-
-
 def find_requests(places: Mapping[int, int], moments: Sequence[Moment]) -> tuple[Request, ...]:
     """Find the requests of a conversation from the recorded data of its messages.
 

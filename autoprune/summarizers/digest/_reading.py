@@ -109,7 +109,6 @@ class _Reader:
     is_opening: bool  # no request has been made yet
 
     def add_message(self, one: Utterance, done: Sequence[Action]) -> None:
-        """Read one message."""
         if one.after_request:
             self._end_exchange(_contents.NONE_KEPT)
             self.is_opening = False
