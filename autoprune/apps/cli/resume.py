@@ -254,8 +254,7 @@ class SlimSession:
 def slim_session(client: Client, file: Path, text: str, age: float, *, has_ids: bool = True) -> SlimSession:
     """Prepare a slimmer copy of a session file. `has_ids` says that placeholders have the ids of what they replace.
 
-    Raises SessionError for a file that cannot be read or copied, and if the copy would not be cheaper than the session
-    as it is.
+    Raises SessionError for a file that cannot be read or copied, and if the copy would not be cheaper.
     """
     found = next((stretches[-1] for stretches in recordings(text, str(file)) if stretches), None)
     if found is None or found.agent != client.agent:

@@ -80,8 +80,7 @@ OPENCODE_URLS = {"anthropic": f"{ANTHROPIC}/v1", "openai": OPENAI, "google": f"{
 def route_opencode(user: User) -> Route:
     """Route opencode by a configuration in a variable, which takes precedence over its files.
 
-    It sets the base URL of the model's provider; if no model is named, those of the
-    three providers that need no configuration.
+    It sets the base URL of the model's provider; if no model is named, those of the three that need no configuration.
     """
     refuse_other_process(user, "opencode", "--attach", "attach")
     config = opencode_config(user)

@@ -109,10 +109,9 @@ def load(
     """Read one of the conversations in a file's text, by its number from 1.
 
     `name` is the file's name in errors. `readers` are tried before the shipped ones, and those of installed packages
-    after them. The last line of JSONL may be cut
-    off, because the program that wrote it was stopped; with `skip_broken`, other broken lines are left out too, and
-    noted. Raises SessionError with the problem and its place: the line and column of broken JSON, the fields of an
-    unknown shape, or the number of conversations if there are fewer than `number`.
+    after them. The last line of JSONL may be cut off, if the program that wrote it was stopped; with `skip_broken`,
+    other broken lines are left out too, and noted. Raises SessionError with the problem and its place: the line and
+    column of broken JSON, the fields of an unknown shape, or the number of conversations if there are too few.
     """
     opened = _parse(text, name, readers, skip_broken=skip_broken)
     found: Sequence[Session | Conversation]
