@@ -119,8 +119,7 @@ class Change:
 def find_change(before: Previous | None, now: Sent, *, is_cold: bool) -> Change:
     """Compare a request with the previous prompt. Nothing is cached at the first request of a conversation.
 
-    Callers pass either the full history, or the messages of the previous prompt followed by new ones; the comparison
-    shows which.
+    The comparison shows whether callers pass the full history, or the previous prompt's messages and new ones.
     """
     base = _find_base(before, now) if before else None
     if before is None or base is None:

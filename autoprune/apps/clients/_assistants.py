@@ -236,8 +236,7 @@ CLINE_SANDBOX_VARIABLES = {
 def route_cline(user: User) -> Route:
     """Route Cline by the baseUrl of its provider, in a temporary copy of its providers that a variable names.
 
-    With --data-dir or CLINE_SANDBOX=1, Cline overwrites that variable. So both are replaced by the other variables that
-    they would set.
+    With --data-dir or CLINE_SANDBOX=1, Cline overwrites that variable: both are replaced by the others that they set.
     """
     if user.arguments[:1] == ("auth",):
         raise ClientError("Cline would save the key in a temporary file: run `cline auth …` without autoprune")

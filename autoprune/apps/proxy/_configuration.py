@@ -1,8 +1,7 @@
 """The proxy's settings, and the guard that decides who may send requests and open the page.
 
 A web page in a browser can send requests to the loopback, and a site can make its own host name resolve to
-127.0.0.1 ("DNS rebinding"). So the `Host` header must name the proxy itself, and so must the `Origin` header that
-browsers add.
+127.0.0.1 ("DNS rebinding"). So the `Host` header must name the proxy itself, and so must a browser's `Origin` header.
 """
 
 import os

@@ -39,8 +39,7 @@ LATEST_TIME = 1e11  # seconds since the epoch: a later time is an error of the l
 class Billing:
     """The basis of one request's bill: the prices of its model and cache, and the tokens of its answer.
 
-    `hit` is the share of the previous prompt that was read from the cache, None if it was not recorded; `read` is the
-    number of tokens read.
+    `hit` is the share of the previous prompt that was read from the cache, None if not recorded; `read` are its tokens.
     """
 
     prices: Prices
@@ -55,8 +54,7 @@ def billings(
     """Find the basis of each request's bill.
 
     `answers` are the counted tokens of each answer. `model` is used if the log names none. `life` overrides the
-    recorded life of the cache, in seconds: then what the log says about hits does not count, since those were of
-    another cache.
+    recorded life of the cache, in seconds: then hits in the log, which were of another cache, do not count.
     """
     alive = tuple(lives(recording.requests)) if life is None else (life,) * len(recording.requests)
     observed = observed_life(recording.requests) if life is None else 0.0

@@ -1,7 +1,6 @@
 """Reader of Gemini CLI's chats: one JSON object, or since 2026 JSONL of messages and updates. Returns Gemini contents.
 
-The rules are those of Gemini CLI: `chatRecordingService` loads a chat, and `sessionUtils` selects the records
-to send again.
+The rules are those of Gemini CLI: `chatRecordingService` loads a chat, `sessionUtils` selects the records to send.
 """
 
 from collections.abc import Container, Iterator, Sequence

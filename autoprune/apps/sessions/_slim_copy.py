@@ -59,8 +59,7 @@ class PromptCount(NamedTuple):
 class Editor:
     """The changes of an agent's records: `edit` returns None for a record that is left out.
 
-    `parts` are the counts of a prompt's tokens, in the order in which they are lowered, and `totals` those that hold
-    them.
+    `parts` are the counts of a prompt's tokens, in the order in which they are lowered, `totals` those that hold them.
     """
 
     edit: Callable[[Record, CopyChanges], Record | None]
