@@ -13,22 +13,17 @@ tokens in front of `S` cached ones pays after `break_even(k, S)` requests.
 prune has saved and cost.
 """
 
-from autoprune.economics._changes import (
-    Clock,
-    Pauses,
-    Pruned,
-    Sent,
-    Weighed,
-    check_pauses,
-)
+from autoprune.economics._changes import Clock, Pauses, Pruned, Sent, Weighed, check_pauses
 from autoprune.economics._entries import LedgerEntry, amount
 from autoprune.economics._ledger import Ledger, Reported
 from autoprune.economics._prices import (
     CACHE_LIFE,
     CALL_TOKENS,
     DEFAULT,
+    FIVE_MINUTE_WRITE,
     HOUR,
     LISTS,
+    ONE_HOUR_WRITE,
     WARM,
     Invoice,
     Prices,
@@ -44,8 +39,10 @@ __all__ = [
     "CACHE_LIFE",
     "CALL_TOKENS",
     "DEFAULT",
+    "FIVE_MINUTE_WRITE",
     "HOUR",
     "LISTS",
+    "ONE_HOUR_WRITE",
     "WARM",
     "Clock",
     "Invoice",

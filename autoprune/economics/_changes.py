@@ -82,7 +82,6 @@ class Previous:
     answers: int | None = None
 
     def to_dict(self) -> dict[str, object]:
-        """Convert the prompt to JSON-compatible values."""
         return {
             "whole": [*map(list, self.whole)],
             "sent": [*map(list, self.sent)],
@@ -92,7 +91,6 @@ class Previous:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> "Previous":
-        """Create a prompt from the output of `to_dict`."""
         whole, sent = ([(str(digest), int(tokens)) for digest, tokens in record[name]] for name in ("whole", "sent"))
         later = {"stored": (), "answers": None}  # missing in earlier versions
         return cls(whole, sent, **{name: {**later, **record}[name] for name in PROMPT_FIELDS})
@@ -121,8 +119,7 @@ class Change:
 def find_change(before: Previous | None, now: Sent, *, is_cold: bool) -> Change:
     """Compare a request with the previous prompt. Nothing is cached at the first request of a conversation.
 
-    Callers pass either the full history, or the messages of the previous prompt followed by new ones; the comparison
-    shows which.
+    The comparison shows whether callers pass the full history, or the previous prompt's messages and new ones.
     """
     base = _find_base(before, now) if before else None
     if before is None or base is None:
@@ -220,7 +217,6 @@ def _shared_length(before: Weighed, now: Weighed) -> int:
 
 
 def tokens_of(messages: Weighed) -> int:
-    """Sum the tokens of messages."""
     return sum(tokens for _, tokens in messages)
 
 

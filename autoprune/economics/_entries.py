@@ -165,8 +165,6 @@ def amount(tokens: float, prices: Prices) -> str:
     return f"{tokens:,.0f} input tokens" + ("" if price is None else f" (${tokens * price:,.4f})")
 
 
-# The table of a ledger
-
 WIDTH = 80  # columns of a terminal
 NAMED = 3  # prunes that lost the most, each with a sentence; the others share one
 COLD = "cold"

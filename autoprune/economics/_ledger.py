@@ -26,15 +26,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from autoprune.economics._changes import (
-    Change,
-    Previous,
-    Pruned,
-    Sent,
-    check_pauses,
-    find_change,
-    shared_prefix,
-)
+from autoprune.economics._changes import Change, Previous, Pruned, Sent, check_pauses, find_change, shared_prefix
 from autoprune.economics._entries import LedgerEntry, Total, sum_up, table
 from autoprune.economics._prices import CACHE_LIFE, CALL_TOKENS, Prices, TextRatio, Tier
 from autoprune.economics._prices import prices as prices_of
@@ -76,10 +68,7 @@ class Ledger:
         model: str | None = None,
         cache_life: float | None = None,
     ) -> None:
-        """Set the prices, or look up those of a model; `cache_life` is in seconds.
-
-        Raises SettingsError for impossible prices.
-        """
+        """Set prices, or look up a model's; `cache_life` is in seconds. Raises SettingsError for impossible prices."""
         if cache_life is not None and not is_number(cache_life, 0, int | float):
             raise SettingsError(f"cache_life is {cache_life!r}: give the seconds that the cache lives, 0 or more")
         self.prices = prices_of(prices, model, cache_life)
@@ -98,12 +87,7 @@ class Ledger:
         self._cleared: dict[str, int] = {}  # digest of a result -> index of the entry that cleared it
 
     def add(
-        self,
-        result: Pruned,
-        *,
-        usage: object = None,
-        pauses: Mapping[int, float] | None = None,
-        aside: bool = False,
+        self, result: Pruned, *, usage: object = None, pauses: Mapping[int, float] | None = None, aside: bool = False
     ) -> None:
         """Record the result of a prune whose conversation is sent now. Call this once for each request, pruned or not.
 

@@ -231,8 +231,7 @@ def _tiers(listed: Any) -> Iterator[Tier]:
 def _with_life(known: Prices, life: float | None) -> Prices:
     """Adjust prices to a cache lifetime.
 
-    Writing a cache of an hour costs more at Anthropic, and one of twelve hours at OpenAI, if the model charges for
-    cache writes at all.
+    Writing a cache of an hour costs more at Anthropic, one of twelve hours at OpenAI, if the model charges for writes.
     """
     if life is None:
         return known
@@ -264,8 +263,7 @@ LEAST_TEXT, LEAST_GROWTHS = 200, 3  # tokens by which a prompt grew, and the num
 class Invoice:
     """The provider's charge for a prompt, in its tokens: all of them, those read from its cache, and those written.
 
-    `output` are the tokens of the answer. Pruners get the invoice of each request with the next one, by that one's
-    number of messages.
+    `output` are the tokens of the answer. Pruners get it with the next request, by that one's number of messages.
     """
 
     prompt: int

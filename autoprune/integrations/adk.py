@@ -37,13 +37,7 @@ def before_model_callback(
 class PruningPlugin(BasePlugin):
     """Prunes the contents of each request of all agents in an app, like `before_model_callback` for one agent."""
 
-    def __init__(
-        self,
-        pruning: Pruning,
-        *,
-        strategy: str | Strategy | None = None,
-        name: str = "autoprune",
-    ) -> None:
+    def __init__(self, pruning: Pruning, *, strategy: str | Strategy | None = None, name: str = "autoprune") -> None:
         """Store a safe zone, settings, or a pruner. `name` identifies the plugin in the app."""
         super().__init__(name)
         self._pruner = RequestPruner(pruning, strategy)

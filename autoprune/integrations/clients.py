@@ -10,7 +10,6 @@ touched.
 """
 
 import copy
-import inspect
 from collections.abc import Callable, Mapping
 from functools import partial, wraps
 from typing import Any, TypeVar, cast
@@ -42,22 +41,10 @@ def _attach(client: Client, pruner: RequestPruner) -> Client:
     if prepare is None:
         raise SettingsError(f"cannot attach to {type_of(client)}: give a client of openai or anthropic")
     edit = partial(_prune_options, pruner, untyped.default_headers)
-    is_async = inspect.iscoroutinefunction(prepare)
-    untyped._prepare_options = _wrap_async(prepare, edit) if is_async else _wrap(prepare, edit)
+    untyped._prepare_options = lambda options: prepare(edit(options))  # an awaitable if the client is asynchronous
     for name in COPIES:
         setattr(client, name, _attach_to_copies(getattr(client, name), pruner))
     return client
-
-
-def _wrap(prepare: Callable[[Any], Any], edit: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda options: prepare(edit(options))
-
-
-def _wrap_async(prepare: Callable[[Any], Any], edit: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    async def prepare_pruned(options: Any) -> Any:
-        return await prepare(edit(options))
-
-    return prepare_pruned
 
 
 def _attach_to_copies(method: Callable[..., Client], pruner: RequestPruner) -> Callable[..., Client]:
@@ -69,10 +56,7 @@ def _attach_to_copies(method: Callable[..., Client], pruner: RequestPruner) -> C
 
 
 def _prune_options(pruner: RequestPruner, defaults: Mapping[str, str], options: Any) -> Any:
-    """Prune the conversation in a request's options. Returns the same object if nothing was pruned.
-
-    `defaults` are the client's headers for every request.
-    """
+    """Prune a request's options; the same object if nothing was pruned. `defaults` are the client's headers."""
     body = _body(options)
     found = place(options.url, body)
     if found is None or found.counts_only:

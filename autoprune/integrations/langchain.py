@@ -71,10 +71,7 @@ def _with_result(request: ModelRequest, result: Result) -> ModelRequest:
 
 
 def _model_with_thinking(request: ModelRequest, result: Result) -> Any:
-    """Copy the request's model, so that its requests drop thinking bound to messages before the prune.
-
-    Raises SettingsError for a model without such parameters.
-    """
+    """Copy the model, so that its requests drop thinking bound to messages before the prune. Raises SettingsError."""
     model = request.model
     if not (hasattr(model, "betas") and hasattr(model, "thinking")):
         raise cannot_send(type_of(model), result.request_parameters)

@@ -283,10 +283,7 @@ GIVE = 'give PruneArgs("50k"), a mapping like it, a safe zone, or an object with
 
 
 def missing_safe_zone(args: object, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING) -> str | None:
-    """Return a note if no safe zone was given, else None.
-
-    Raises SettingsError if `args` is an object without any setting, which is probably a mistake.
-    """
+    """Return a note if no safe zone was given, else None. Raises SettingsError for an object without any setting."""
     if _lookup("safe_zone", args, environ, call)[1] is not Source.DEFAULT:
         return None
     # Methods do not count: an object may have one named `format`.
@@ -383,11 +380,7 @@ def override(args: object, environ: Mapping[str, str] = NOTHING, **settings: Any
 
 
 def resolve(
-    name: str,
-    make: Callable[[Any], Value],
-    args: object,
-    environ: Mapping[str, str] = NOTHING,
-    call: Call = NOTHING,
+    name: str, make: Callable[[Any], Value], args: object, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING
 ) -> Value:
     """Apply `make` to a setting's value, from the call, else `args`, else `environ`, else the default.
 

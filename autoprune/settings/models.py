@@ -84,10 +84,7 @@ def _in_fast_mode(model: str, plain: str, provider: str | None) -> ListedModel:
 
 
 def _vendor(name: str, provider: str | None) -> Any:
-    """Find the vendor of a model, or that of one whose name begins with the same word of at least three letters.
-
-    Raises LookupError.
-    """
+    """Find the vendor of a model, or of one with the same first word of three letters or more. Raises LookupError."""
     from genai_prices.data_snapshot import get_snapshot
 
     try:

@@ -46,10 +46,7 @@ class SnapshotError(ValueError):
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The state of the work.
-
-    `request` is the user's first request, verbatim; `goal` is what the request has become since.
-    """
+    """The state of the work. `request` is the user's first request, verbatim; `goal` is what it has become since."""
 
     request: str = ""
     goal: str = ""

@@ -31,10 +31,7 @@ class Brief:
 
 @dataclass(frozen=True)
 class Written:
-    """A summary, with its token counts and cost in dollars if the provider reports them.
-
-    `notes` are warnings for the report.
-    """
+    """A summary with warnings for the report, and its token counts and cost in dollars if the provider reports them."""
 
     text: str
     input_tokens: int = 0

@@ -134,8 +134,7 @@ class Levels:
     def _ask(self, said: tuple[Utterance, ...], share: int, brief: Brief) -> Steps:
         """Ask for a section on messages, or in place of several sections.
 
-        If `inner` has a section for the first request, it gets the request, so that it does not mistake a later request
-        for it.
+        If `inner` has a section for the first request, it gets the request, so as not to mistake a later one for it.
         """
         goal = write_sections((Section(GOAL, request_of(brief)),)) if keeps_request(self.inner) else ""
         room = share + (brief.count(goal) + JOINT_TOKENS if goal else 0)

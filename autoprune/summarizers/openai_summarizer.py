@@ -253,10 +253,7 @@ def system_prompt(style: str, instructions: str | None) -> str:
 
 
 def prompt_messages(brief: Brief, instructions: str, window: int | None) -> list[Message]:
-    """Write the prompt for a brief. If the window is known, cut the history to the rest of it.
-
-    Raises ValueError if the window has no room for the history.
-    """
+    """Write the prompt for a brief; cut the history to the rest of a known window. Raises ValueError without room."""
     code = code_of(brief)
     room = sys.maxsize
     if window is not None:

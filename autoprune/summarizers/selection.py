@@ -129,10 +129,7 @@ def fallbacks(summarizer: Summarizer) -> Iterator[Summarizer]:
 
 
 def with_instructions(summarizer: Summarizer, instructions: str, *, alone: bool = False) -> Summarizer:
-    """Return a summarizer that follows instructions; the same one if it accepts none.
-
-    Its own instructions follow these, or are dropped with `alone`.
-    """
+    """Return a summarizer that follows instructions, then its own unless `alone`; the same one if it accepts none."""
     result = _adapt(summarizer, "with_instructions", instructions, alone)
     return summarizer if isinstance(result, Failed) else result
 

@@ -169,10 +169,7 @@ def lines_in(text: str, number: int, words: int) -> list[str]:
 
 
 def describe_message(one: Utterance, words: int) -> str:
-    """Describe a message in a few words: the speaker, the tool, its subject, the outcome, and the first words.
-
-    The user's words are kept complete.
-    """
+    """Describe a message in a few words: speaker, tool, subject, outcome, first words. The user's words stay whole."""
     calls = [f"{call.name} {Action(call, None).subject(LONGEST_TARGET)}" for call in one.calls]
     results = [_result_line(result, words) for result in one.results]
     said = one.user_words if one.speaker is Speaker.USER else ""

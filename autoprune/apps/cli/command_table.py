@@ -60,9 +60,7 @@ app.command("settings", cls=options.Command, epilog=customizing.SETTINGS_EXAMPLE
 
 
 @app.callback(invoke_without_command=True)
-def version(
-    is_asked: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
-) -> None:
+def version(is_asked: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
     """Keep an agent's conversation inside its token budget."""
     if is_asked:
         print(__version__)

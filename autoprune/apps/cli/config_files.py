@@ -47,10 +47,7 @@ class Given:
 
 
 def read_files(folder: Path | None, environ: Mapping[str, str]) -> list[ConfigFile]:
-    """Read the user's file and that of the project which contains `folder`; later ones take precedence.
-
-    Raises SettingsError for a file that cannot be read.
-    """
+    """Read the user's file and that of the project with `folder`; later ones take precedence. Raises SettingsError."""
     base = environ.get("XDG_CONFIG_HOME", "").strip()
     path = Path(base if os.path.isabs(base) else os.path.expanduser("~/.config"), "autoprune", NAME)
     content = _read_toml(path)

@@ -18,15 +18,7 @@ from autoprune.pruners.conversation import ConversationPruner
 from autoprune.pruners.naming import choose_strategy, strategy_text
 from autoprune.pruners.pruner import AgenticConversationPruner
 from autoprune.pruners.report.drawing import printable, table_of
-from autoprune.settings import (
-    VARIABLES,
-    PruneArgs,
-    Setting,
-    Source,
-    effective_settings,
-    unknown_variables,
-    variables,
-)
+from autoprune.settings import VARIABLES, PruneArgs, Setting, Source, effective_settings, unknown_variables, variables
 from autoprune.settings.plugins import plugin_names
 from autoprune.strategies.catalog import GROUP, RECOMMENDED, RUN_STRATEGY
 

@@ -124,10 +124,7 @@ def _request_lines(proxy: "Running") -> Iterator[str]:
 
 
 def probe_upstream(upstream: str, wait: float) -> tuple[bool, tuple[str, ...]]:
-    """Send a request without a key through a proxy.
-
-    Returns whether the provider answers, with a state and, if it does not, the reason and advice.
-    """
+    """Send a request without a key through a proxy. Returns whether the provider answers, a state, why and advice."""
     from autoprune.apps.proxy import Settings, running
 
     with running(Settings(upstream)) as proxy:

@@ -18,10 +18,7 @@ DEVICE_FOLDERS = ("/dev/", "/proc/")
 
 
 def read_session(name: str, number: int = 1, readers: Sequence[Reader] = (), *, skip_broken: bool = False) -> Session:
-    """Read the conversation with this number from a session file, or from standard input if the name is `-`.
-
-    Raises SessionError if the file cannot be read.
-    """
+    """Read a conversation of a session file by its number; `-` is standard input. Raises SessionError."""
     called = "standard input" if name == "-" else name if name.strip() else repr(name)
     text = decode(_read_bytes(name, called), called)
     try:

@@ -124,10 +124,7 @@ def ledger_folder() -> Path:
 
 
 def holdout_seed() -> str:
-    """Read this user's seed, by which all proxies draw the same conversations; create it at the first use.
-
-    Raises SessionError if it cannot be stored.
-    """
+    """Read this user's seed, by which all proxies draw the same arms, or create it first. Raises SessionError."""
     path = ledger_folder().parent / SEED_NAME
     try:
         path.parent.mkdir(mode=PRIVATE, parents=True, exist_ok=True)

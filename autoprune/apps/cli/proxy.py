@@ -155,11 +155,7 @@ def run_proxy(
         raise SettingsError(f"other machines can reach {host}: give a token (--token, or AUTOPRUNE_TOKEN)")
     settings = with_seed(settings)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # service managers stop with SIGTERM: as with Ctrl-C
-    with (
-        running(settings) as known,
-        keep_ledgers(lambda: known.sessions),
-        suppress(KeyboardInterrupt),
-    ):
+    with running(settings) as known, keep_ledgers(lambda: known.sessions), suppress(KeyboardInterrupt):
         print(*startup_lines(settings, known), sep="\n", flush=True)
         while True:
             time.sleep(SLEEP_SECONDS)

@@ -12,8 +12,8 @@ The calls, from here to the pruner:
 """
 
 import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from typing import Annotated, Any
 
@@ -36,7 +36,7 @@ from autoprune.apps.replay.evidence import PROTECTED_NAMES
 from autoprune.apps.replay.page import page
 from autoprune.apps.replay.rows import FEW_ATOMS, MAIN, Interval, rounded
 from autoprune.apps.replay.session import FED_BACK, FULL, Overview, ReplayArgs, SessionFigures, overview
-from autoprune.apps.replay.spending import Outlook, outlook, sum_spending, total
+from autoprune.apps.replay.spending import Outlook, ProjectSpending, outlook, sum_spending, total
 from autoprune.apps.replay.verdict import (
     BANDS,
     MEANINGS,
@@ -81,7 +81,6 @@ BASIS = (
 )
 COMPARE = "With session files or folders this command compares strategies."
 CHARTS = "With --html FILE it writes a page with charts."
-Ranking = dict[Prices, list[Standing]]
 
 
 def _needs_pyarrow(path: str | None) -> str | None:
@@ -181,30 +180,22 @@ def replay_sessions(
     if has_usage and not as_json:
         show_report(spending_table(sums, spent))
     sessions = replaying.replay_all(files, args, chosen_engine, spent, with_curves=as_json or bool(html or parquet))
-    rows = [row for each in sessions for row in each.figures]
-    ranking = {each: standings(rows, str(each), run_command(zone)) for each in args.prices} if rows else {}
-    whole = _with_models(overview(sessions), sums)
-    # The recorded dollars say nothing about other prices, or about a cache that lives longer or shorter.
-    is_as_billed = args.prices[0] == OWN and life is None
-    likely = outlook(sessions, RUN_STRATEGY, str(args.prices[0]), *(total(sums) if is_as_billed else (0.0, 0.0)))
+    found = _sum_up(sessions, args, sums)
     given = {"--model": model, "--prices": price and price[0], "--cache-life": cache_life, "--reader": reader}
-    tune, prevented = _tune_line(paths or (), given), _compactions(sessions).prevented
-    steps = _next_steps(ranking[args.prices[0]], args, whole, prevented, tune) if rows else []
-    if html and rows:
+    steps = _next_steps(found, _tune_line(paths or (), given)) if found.ranking else []
+    if html and found.ranking:
         details = replaying.most_expensive_details(sessions, args, chosen_engine, texts=texts)
-        notes = [*replaying.assumptions(whole, args), *(spending_notes(sums) if has_usage else ())]
-        _write(html, _as_page(sessions, details, args, ranking, likely, steps, notes), ": open it in a browser")
-    if parquet and rows:
+        notes = spending_notes(sums) if has_usage else ()
+        _write(html, _as_page(found, details, steps, notes), ": open it in a browser")
+    if parquet and found.ranking:
         _write(parquet, request_table.parquet(sessions))
     if as_json:
-        show_json({**_as_json(sessions, args, whole, ranking), "spending": [asdict(each) for each in sums]})
+        show_json({**_as_json(found), "spending": [asdict(each) for each in sums]})
     else:
-        hint = COMPARE if html else f"{COMPARE} {CHARTS}"
-        priced = likely if likely.replayed else None
-        _print_tables(sessions, args, whole, ranking, priced, hint=hint, compares=compares)
+        _print_tables(found, hint=COMPARE if html else f"{COMPARE} {CHARTS}", compares=compares)
         for what, line in steps:  # not wrapped, so that the command can be pasted
             show(Text(f"\n{what}:\n    {line}" if line else f"\n{what}."), wraps=False)
-    if not rows:
+    if not found.ranking:
         replaying.end_without_figures(sessions, at_home=not paths)
 
 
@@ -214,87 +205,102 @@ def _write(path: str, content: str | bytes, hint: str = "") -> None:
         show(Text(f"wrote {path}{hint}"), to_stderr=True, wraps=False)
 
 
-def _print_tables(
-    sessions: Sequence[SessionFigures],
-    args: ReplayArgs,
-    whole: Overview,
-    ranking: Ranking,
-    likely: Outlook | None,
-    *,
-    hint: str,
-    compares: bool,
-) -> None:
-    """Print what `autoprune run` would have changed and, if the user compares strategies, all tables, else a hint."""
-    run = run_command(args.safe_zone)
-    if ranking and likely:
-        show_report(Group(Text(likely.sentence(f"`{run}`"), style="bold"), Text(likely.basis, style="dim"), ""))
-    show_report(compactions_text(_compactions(sessions), run))
-    if ranking and compares:
-        show_report(overview_table(whole))
-        for each, rows in ranking.items():
-            show_report(verdict_table(each, rows, _unpruned_cost(sessions, str(each), likely if each == OWN else None)))
-        show_report(details_table(ranking[args.prices[0]]))
-        show_report(Group(replaying.legend({**MEANINGS, **MORE_MEANINGS}), Text(BASIS, style="dim")))
-    elif ranking:
-        show_report(Group(Text(advice(ranking[args.prices[0]])), "", hint))
-    skipped = replaying.skipped_files(sessions)
-    show(replaying.skipped_table(skipped, brief=not compares), to_stderr=True, wraps=False)
-    if ranking:
-        replaying.show_assumptions(whole, args)
+@dataclass(frozen=True)
+class _Replayed:
+    """The figures of a replay: those of each session, what they amount to, and the strategies at each of its prices."""
+
+    sessions: Sequence[SessionFigures]
+    args: ReplayArgs
+    whole: Overview
+    ranking: dict[Prices, list[Standing]]
+    likely: Outlook
+    compactions: CompactionSum
+
+    @property
+    def standings(self) -> list[Standing]:
+        """The strategies at the first of the prices."""
+        return self.ranking[self.args.prices[0]]
 
 
-def _as_page(
-    sessions: Sequence[SessionFigures],
-    details: Sequence[SessionDetail],
-    args: ReplayArgs,
-    ranking: Ranking,
-    likely: Outlook,
-    steps: Sequence[tuple[str, str]],
-    notes: Sequence[str],
-) -> str:
-    todo = " ".join(f"{what}: `{line}`." if line else f"{what}." for what, line in steps)
-    return page(
+def _sum_up(sessions: Sequence[SessionFigures], args: ReplayArgs, sums: Sequence[ProjectSpending]) -> _Replayed:
+    rows = [row for each in sessions for row in each.figures]
+    run, whole = run_command(args.safe_zone), overview(sessions)
+    models = dict.fromkeys((*whole.models, *(model for each in sums for model in each.models)))
+    # What was paid says nothing about other prices, or about a cache that lives longer or shorter.
+    paid = total(sums) if args.prices[0] == OWN and args.cache_life is None else (0.0, 0.0)
+    return _Replayed(
         sessions,
-        details,
-        {str(prices): rows for prices, rows in ranking.items()},
-        command=replaying.command_line(),
-        advice=f"{advice(ranking[args.prices[0]])} {todo}",
-        notes=notes,
-        paid=likely.paid,
-        replayed=likely.replayed,
+        args,
+        replace(whole, models=tuple(models)),
+        {each: standings(rows, str(each), run) for each in args.prices} if rows else {},
+        outlook(sessions, RUN_STRATEGY, str(args.prices[0]), *paid),
+        sum_compactions(compaction for each in sessions for compaction in each.compactions),
     )
 
 
-def _as_json(sessions: Sequence[SessionFigures], args: ReplayArgs, whole: Overview, ranking: Ranking) -> dict[str, Any]:
+def _print_tables(found: _Replayed, *, hint: str, compares: bool) -> None:
+    """Print what `autoprune run` would have changed and, if the user compares strategies, all tables, else a hint."""
+    run, ranking = run_command(found.args.safe_zone), found.ranking
+    likely = found.likely if found.likely.replayed else None
+    if ranking and likely:
+        show_report(Group(Text(likely.sentence(f"`{run}`"), style="bold"), Text(likely.basis, style="dim"), ""))
+    show_report(compactions_text(found.compactions, run))
+    if ranking and compares:
+        show_report(overview_table(found.whole))
+        for each, rows in ranking.items():
+            show_report(verdict_table(each, rows, _unpruned_cost(found, each)))
+        show_report(details_table(found.standings))
+        show_report(Group(replaying.legend({**MEANINGS, **MORE_MEANINGS}), Text(BASIS, style="dim")))
+    elif ranking:
+        show_report(Group(Text(advice(found.standings)), "", hint))
+    skipped = replaying.skipped_files(found.sessions)
+    show(replaying.skipped_table(skipped, brief=not compares), to_stderr=True, wraps=False)
+    if ranking:
+        replaying.show_assumptions(found.whole, found.args)
+
+
+def _as_page(
+    found: _Replayed, details: Sequence[SessionDetail], steps: Sequence[tuple[str, str]], notes: Iterable[str]
+) -> str:
+    todo = " ".join(f"{what}: `{line}`." if line else f"{what}." for what, line in steps)
+    return page(
+        found.sessions,
+        details,
+        {str(prices): rows for prices, rows in found.ranking.items()},
+        command=replaying.command_line(),
+        advice=f"{advice(found.standings)} {todo}",
+        notes=[*replaying.assumptions(found.whole, found.args), *notes],
+        paid=found.likely.paid,
+        replayed=found.likely.replayed,
+    )
+
+
+def _as_json(found: _Replayed) -> dict[str, Any]:
     """All figures. Two runs differ only in the times that they took."""
     return {
         "command": replaying.command_line(),
-        "overview": asdict(whole),
-        "prices": {str(each): asdict(each) for each in args.prices},
-        "strategies": {str(each): [asdict(row) for row in rows] for each, rows in ranking.items()},
-        "advice": {str(each): advice(rows) for each, rows in ranking.items()},
-        "notes": list(replaying.assumptions(whole, args)),
-        "compactions": asdict(_compactions(sessions)),
-        "skipped": replaying.skipped_files(sessions),
-        "sessions": [asdict(each) for each in sessions],
+        "overview": asdict(found.whole),
+        "prices": {str(each): asdict(each) for each in found.args.prices},
+        "strategies": {str(each): [asdict(row) for row in rows] for each, rows in found.ranking.items()},
+        "advice": {str(each): advice(rows) for each, rows in found.ranking.items()},
+        "forecast": {**asdict(found.likely), "would_pay": asdict(found.likely.would_pay)},
+        "notes": list(replaying.assumptions(found.whole, found.args)),
+        "compactions": asdict(found.compactions),
+        "skipped": replaying.skipped_files(found.sessions),
+        "sessions": [asdict(each) for each in found.sessions],
     }
 
 
-def _next_steps(
-    rows: Sequence[Standing], args: ReplayArgs, whole: Overview, prevented: int, tune: str
-) -> list[tuple[str, str]]:
-    """Return the next steps after a replay, each with its command if it has one. `tune` is the command of the search.
-
-    `prevented` counts the compactions that would not have happened.
-    """
-    best = recommended(rows)
+def _next_steps(found: _Replayed, tune: str) -> list[tuple[str, str]]:
+    """Return the next steps, each with its command if it has one. `tune` is the command of the search."""
+    best, zone, agents = recommended(found.standings), found.args.safe_zone, found.whole.agents
     if best is None:
         leave = "Leave it as it is: no strategy that can be chosen is shown to be cheaper and to keep enough", ""
-        if prevented:
-            run = replaying.run_line(RUN_STRATEGY, args.safe_zone, whole.agents)
+        if prevented := found.compactions.prevented:
+            run = replaying.run_line(RUN_STRATEGY, zone, agents)
             leave = f"Prune, if you want to avoid compactions ({prevented:,} would not have happened)", run
         return [leave, ("Look for a cheaper setting", tune)]
-    lines = [replaying.run_line(best.row.strategy, args.safe_zone, [agent]) for agent in whole.agents]
+    lines = [replaying.run_line(best.row.strategy, zone, [agent]) for agent in agents]
     first, *others = dict.fromkeys(lines)
     prune = [(f"Prune, at {best.rereads.text('.3f')} of the bill", first), *(("or", each) for each in others)]
     return [*prune, ("Look for a cheaper setting", tune)]
@@ -307,17 +313,13 @@ def _tune_line(paths: Sequence[str], given: Mapping[str, Any]) -> str:
     )
 
 
-def _compactions(sessions: Sequence[SessionFigures]) -> CompactionSum:
-    return sum_compactions(compaction for each in sessions for compaction in each.compactions)
-
-
-def _unpruned_cost(sessions: Sequence[SessionFigures], prices: str, likely: Outlook | None) -> str:
-    """Say what all conversations would have cost without pruning, simulated and, if it is known, as recorded."""
-    rows = (row for each in sessions for row in each.figures if row.strategy == NONE)
+def _unpruned_cost(found: _Replayed, prices: Prices) -> str:
+    """Say what all conversations would have cost without pruning, simulated and, at their own prices, as recorded."""
+    rows = (row for each in found.sessions for row in each.figures if row.strategy == NONE)
     # An episode has one row for each style, and the unpruned bill is the same in both.
-    bills = {row.episode: row.bills[prices] for row in rows}.values()
-    tokens = f"simulated without pruning: {round_tokens(sum(bill.total for bill in bills))} input tokens"
-    priced = [bill.total * bill.input_price for bill in bills if bill.input_price]
+    bills = {row.episode: row.bills[str(prices)] for row in rows}
+    tokens = f"simulated without pruning: {round_tokens(sum(bill.total for bill in bills.values()))} input tokens"
+    priced = {name: bill.total * bill.input_price for name, bill in bills.items() if bill.input_price}
     if not priced:
         return tokens
     which = (
@@ -325,8 +327,11 @@ def _unpruned_cost(sessions: Sequence[SessionFigures], prices: str, likely: Outl
         if len(priced) < len(bills)
         else ""
     )
-    recorded = f" (recorded: ${likely.replayed:,.2f})" if likely and likely.replayed else ""
-    return f"{tokens}, ${sum(priced):,.2f}{which}{recorded}"
+    known = {name: shape.dollars for each in found.sessions for name, shape in each.shapes.items()}
+    paid = [cost for name in priced if (cost := known.get(name)) is not None]
+    is_comparable = prices == OWN and found.args.cache_life is None and len(paid) == len(priced)
+    recorded = f" (recorded: ${sum(paid):,.2f})" if is_comparable else ""
+    return f"{tokens}, ${sum(priced.values()):,.2f}{which}{recorded}"
 
 
 def overview_table(whole: Overview) -> RenderableType:

@@ -66,10 +66,7 @@ class Cached:
 
 
 def _name(do: Callable[[Task], object], task: Task) -> str:
-    """Return the name of an outcome's file: a digest of the session's place, size and time, the arguments and code.
-
-    "" if there is no such session.
-    """
+    """Return the name of an outcome's file, a digest of all that it depends on; "" if there is no such session."""
     with suppress(OSError):
         status = os.stat(task.path)
         file = os.path.abspath(task.path), task.path, status.st_size, status.st_mtime_ns

@@ -80,10 +80,7 @@ EngineName: TypeAlias = Annotated[
 
 
 def parse_prices(given: Sequence[str], life: float | None = None) -> tuple[Prices, ...]:
-    """Parse the values of `--prices` and drop duplicates.
-
-    By default, each session is billed at the prices of its own model.
-    """
+    """Parse the values of `--prices` and drop duplicates. By default, each session has the prices of its own model."""
     lists = [prices(each, life=life) for each in given] or [OWN]
     return tuple({str(each): each for each in lists}.values())
 

@@ -148,9 +148,6 @@ def _id_of(file: Path) -> str:
     return file.stem[-ID_LENGTH:]
 
 
-# The list
-
-
 def list_sessions(names: list[str]) -> list[str]:
     """Describe the newest sessions of clients. Raises SessionError if there are none."""
     files = {file: name for name in names for file in session_files(find_client(name)) if SESSION_ID.search(file.stem)}
@@ -239,10 +236,7 @@ class SlimSession:
         }
 
     def write(self, archive: LimitedDirectory | None) -> None:
-        """Write the copy beside its source, readable for its owner only, and before that what it cleared.
-
-        Raises SessionError if that fails.
-        """
+        """Write what the copy cleared, then the copy beside its source, for its owner only. Raises SessionError."""
         try:
             if archive is not None:
                 archive.update(self.payloads)
@@ -260,8 +254,7 @@ class SlimSession:
 def slim_session(client: Client, file: Path, text: str, age: float, *, has_ids: bool = True) -> SlimSession:
     """Prepare a slimmer copy of a session file. `has_ids` says that placeholders have the ids of what they replace.
 
-    Raises SessionError for a file that cannot be read or copied, and if the copy would not be cheaper than the session
-    as it is.
+    Raises SessionError for a file that cannot be read or copied, and if the copy would not be cheaper.
     """
     found = next((stretches[-1] for stretches in recordings(text, str(file)) if stretches), None)
     if found is None or found.agent != client.agent:

@@ -96,8 +96,7 @@ def prune_resumed(
 ) -> tuple[Result[Any], FirstRequest]:
     """Prune a session that was last used `age` seconds ago as its next request would be.
 
-    Raises SessionError if its cache has not expired, so that it is cheaper as it is, and if no request since its last
-    compaction names a model.
+    Raises SessionError if its cache has not expired, and if no request since its last compaction names a model.
     """
     last = next((each for each in reversed(found.requests) if each.usage and each.model), None)
     if last is None or last.usage is None:

@@ -81,8 +81,7 @@ class ClientCommand(options.Command):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the command line. Raises SettingsError if one of this command's options comes after the client's name.
 
-        It would be passed to the client, which is rarely intended. A `--` before the name, or before the option,
-        confirms it.
+        The client would get it, which is rarely intended. A `--` before the name, or before the option, confirms it.
         """
         given = tuple(args)
         rest = super().parse_args(ctx, args)

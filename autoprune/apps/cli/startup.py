@@ -12,10 +12,7 @@ INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it
 
 
 def main() -> None:
-    """Run the command line.
-
-    The commands are imported here and not above: that takes half a second, in which Ctrl-C may arrive.
-    """
+    """Run the command line. The commands are imported here: that takes half a second, in which Ctrl-C may arrive."""
     sys.excepthook = sys.__excepthook__  # the hook of `autoprune.interrupts` is no longer needed
     try:
         open_streams()

@@ -6,10 +6,10 @@ run(client.name, route.through(proxy.url, folder))
 """
 
 from autoprune.apps.clients import _assistants, _claude_cli, _codex_cli
-from autoprune.apps.clients._routing import Client, Route, User
+from autoprune.apps.clients._routing import Client, Route, User, is_http_url
 from autoprune.errors import ClientError, near_or_all
 
-__all__ = ["CLIENTS", "Client", "Route", "User", "find_client"]
+__all__ = ["CLIENTS", "Client", "Route", "User", "find_client", "is_http_url"]
 
 # To add a client, add its constant here.
 CLIENTS = (

@@ -80,8 +80,7 @@ OPENCODE_URLS = {"anthropic": f"{ANTHROPIC}/v1", "openai": OPENAI, "google": f"{
 def route_opencode(user: User) -> Route:
     """Route opencode by a configuration in a variable, which takes precedence over its files.
 
-    It sets the base URL of the model's provider; if no model is named, those of the
-    three providers that need no configuration.
+    It sets the base URL of the model's provider; if no model is named, those of the three that need no configuration.
     """
     refuse_other_process(user, "opencode", "--attach", "attach")
     config = opencode_config(user)
@@ -237,8 +236,7 @@ CLINE_SANDBOX_VARIABLES = {
 def route_cline(user: User) -> Route:
     """Route Cline by the baseUrl of its provider, in a temporary copy of its providers that a variable names.
 
-    With --data-dir or CLINE_SANDBOX=1, Cline overwrites that variable. So both are replaced by the other variables that
-    they would set.
+    With --data-dir or CLINE_SANDBOX=1, Cline overwrites that variable: both are replaced by the others that they set.
     """
     if user.arguments[:1] == ("auth",):
         raise ClientError("Cline would save the key in a temporary file: run `cline auth …` without autoprune")

@@ -145,6 +145,15 @@ class Client:
 # Base URLs
 
 
+def is_http_url(text: str) -> bool:
+    """Return whether a text is an absolute URL that HTTP clients take."""
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # unbalanced brackets, or a port that is not a number
+        return False
+
+
 def reroute(user: User, url: str, called: str) -> tuple[str, str]:
     """Split a client's base URL into the upstream and the base URL at the proxy.
 
@@ -158,13 +167,9 @@ def reroute(user: User, url: str, called: str) -> tuple[str, str]:
 
 
 def _split(url: str, called: str) -> tuple[str, str]:
-    try:
-        parts = urlsplit(url)
-        is_http = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # unbalanced brackets, or a port that is not a number
-        is_http = False
-    if not is_http:
+    if not is_http_url(url):
         raise ClientError(f"{called} is {url!r}: give an address such as https://gateway.example/v1")
+    parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}", PROXY + parts.path.rstrip("/")
 
 

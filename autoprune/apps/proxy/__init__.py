@@ -17,15 +17,7 @@ if TYPE_CHECKING:
     from autoprune.apps.proxy._server import Running, running, server
     from autoprune.apps.proxy._traffic import ClientSession, Point
 
-__all__ = [
-    "ClientSession",
-    "Point",
-    "Running",
-    "Settings",
-    "running",
-    "server",
-    "usual_jobs",
-]
+__all__ = ["ClientSession", "Point", "Running", "Settings", "running", "server", "usual_jobs"]
 # Lazy imports: worker processes need no server, which would be a third of their memory.
 LAZY = {
     **dict.fromkeys(("Running", "running", "server"), "_server"),

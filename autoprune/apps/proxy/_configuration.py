@@ -1,8 +1,7 @@
 """The proxy's settings, and the guard that decides who may send requests and open the page.
 
 A web page in a browser can send requests to the loopback, and a site can make its own host name resolve to
-127.0.0.1 ("DNS rebinding"). So the `Host` header must name the proxy itself, and so must the `Origin` header that
-browsers add.
+127.0.0.1 ("DNS rebinding"). So the `Host` header must name the proxy itself, and so must a browser's `Origin` header.
 """
 
 import os
@@ -14,6 +13,7 @@ from secrets import token_urlsafe
 from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
+from autoprune.apps.clients import is_http_url
 from autoprune.apps.clients.compactions import CompactionRule
 from autoprune.errors import SettingsError, is_share
 from autoprune.pruners.pruner import AgenticConversationPruner
@@ -107,14 +107,6 @@ class Settings:
             return not ip_address(self.host).is_loopback
         except ValueError:  # a host name
             return self.host != "localhost"
-
-
-def is_http_url(text: str) -> bool:
-    try:
-        parts = urlsplit(text)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # unbalanced brackets, or a port that is not a number
-        return False
 
 
 def usual_jobs() -> int:

@@ -252,10 +252,7 @@ def count_from_one(decision: str) -> str:
 
 
 def metrics(sessions: ClientSessions) -> str:
-    """Write the metrics of a proxy, labeled by client and model.
-
-    Sessions are not labels, because there are too many of them.
-    """
+    """Write the metrics of a proxy, labeled by client and model: there are too many sessions for labels."""
     figures = sessions.sums_by_label()
     return "".join(f"{line}\n" for line in (*_total_lines(sessions), *_label_lines(figures), *_time_lines(figures)))
 

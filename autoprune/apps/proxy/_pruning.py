@@ -35,7 +35,7 @@ from autoprune.facts.calls import target
 from autoprune.pruners.requests import Place, PrunedRequest, place, prune_request, requested_life
 from autoprune.pruners.result import Result
 from autoprune.settings import PruneArgs, below_compaction, cache_ttl, usual_zone, variables, window_of, window_tokens
-from autoprune.settings.models import asks_for_long
+from autoprune.settings.models import FAST, asks_for_long
 from autoprune.strategies.catalog import clearing_named, without_folding
 
 REMEMBERED = 64  # conversations
@@ -302,7 +302,8 @@ class Work:
             return Outcome(note=pruned.note)
         notes = (whole_because,) if whole_because else pruned.result.report.fallbacks
         changed = None if pruned.body is body or whole_because else to_json(with_items(pruned.body, trigger))
-        due = pruned.result, known, found.model, pause, options.get("compact_at"), is_compaction
+        model = f"{found.model}{FAST}" if found.model and body.get("speed") == "fast" else found.model  # as billed
+        due = pruned.result, known, model, pause, options.get("compact_at"), is_compaction
         return Outcome(
             headers=pruned.headers,
             body=changed,

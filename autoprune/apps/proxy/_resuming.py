@@ -85,10 +85,7 @@ class Past:
         return self.begin[0] != self.begin[1]
 
     def note_request(self, messages: int, end: str = "") -> None:
-        """Record a request with the digest of its last messages.
-
-        The answer to the one before is known from here on, if it has come.
-        """
+        """Record a request with the digest of its last messages, and the answer to the one before if it has come."""
         ends = {before: each for before, each in self.ends.items() if before < messages} | {messages: end}
         self.ends = dict(sorted(ends.items())[-MOST_ENDS:])
         self.invoices = {before: each for before, each in self.invoices.items() if before <= messages}
@@ -118,7 +115,6 @@ class Past:
         return sum(now and not before for before, now in zip([False, *new], new, strict=False)) <= 1
 
     def to_dict(self) -> dict[str, Any]:
-        """Convert the past to JSON-compatible values."""
         return {
             "session": self.session,
             "begin": self.begin,

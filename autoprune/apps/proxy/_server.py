@@ -62,8 +62,7 @@ class Running:
 def running(settings: Settings, clock: Clock = time.time) -> Iterator[Running]:
     """Run a proxy in a thread within the context. `clock` returns seconds and is used to measure pauses.
 
-    Raises SettingsError if the proxy cannot listen on its address, or if the environment's HTTP proxy or certificates
-    cannot be used.
+    Raises SettingsError if its address, or the environment's HTTP proxy or certificates, cannot be used.
     """
     with open_socket(settings) as listening:
         known, proxy = server(settings, clock)

@@ -16,7 +16,7 @@ the agent read again only because of the compaction counts in both.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -359,12 +359,6 @@ def _sum(group: Sequence[Compaction]) -> CompactionSum:
         unpriced=sum(each.dollars is None for each in own),
         paths=sum(each.paths for each in own),
         known_paths=sum(each.known_paths for each in own),
-        later=Later(
-            sum(each.requests for each in priced),
-            sum(each.recorded for each in priced),
-            sum(each.replayed for each in priced),
-            sum(each.before for each in priced),
-            sum(each.before_replayed for each in priced),
-        ),
+        later=Later(*map(sum, zip(*map(astuple, priced), strict=True))) if priced else Later(0),
         postponed=sum(each.is_postponed for each in own),
     )

@@ -131,10 +131,7 @@ def why_skipped(found: SessionFigures) -> str:
 
 
 def without_curves(found: SessionFigures) -> SessionFigures:
-    """Replace the figures of each request by their sum.
-
-    They take most of the space, and only charts need them.
-    """
+    """Replace the figures of each request, which take most of the space and only charts need, by their sum."""
     summed = (
         replace(each, prompts=(sum(each.prompts),), held=(sum(each.held),), costs=(), missed=())
         for each in found.figures
@@ -143,10 +140,7 @@ def without_curves(found: SessionFigures) -> SessionFigures:
 
 
 def key(args: ReplayArgs, version: str, environ: Mapping[str, str] | None = None) -> str:
-    """Compute a digest of a replay's arguments, the version, and the user's files that the arguments name.
-
-    Raises OSError if such a file cannot be read.
-    """
+    """Compute a digest of a replay's arguments, the version, and the user's files in the arguments. Raises OSError."""
     variables = os.environ if environ is None else environ
     # AUTOPRUNE_* variables change what strategies do, so figures under other ones are not the same.
     settings = sorted((name, value) for name, value in variables.items() if name.startswith("AUTOPRUNE_"))

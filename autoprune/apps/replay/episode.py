@@ -8,9 +8,6 @@ prompt, the cache was warm, and a replay reads the same share of the prefix that
 If it was less, the cache was cold, and a replay reads no more than the log says. If the log says nothing, the cache is
 cold after a pause longer than its life. The life is the vendor's usual one, or the longest pause after which the log
 shows a warm cache. If the log counts cached tokens and there are none, nothing was cached at all.
-
-Older logs of Claude Code record only the few output tokens of an answer's first event. So an output count below half of
-our own count of the answer is ignored.
 """
 
 from bisect import bisect_left, bisect_right
@@ -24,7 +21,7 @@ from statistics import median
 from typing import Any
 
 from autoprune.apps.replay.evidence import Evidence, Protected, answer_end, evidence, protected_content
-from autoprune.apps.replay.sizes import Sizes, fit_sizes
+from autoprune.apps.replay.sizes import Sizes, fit_sizes, recorded_output
 from autoprune.apps.replay.titles import UNTITLED, Title, project_of
 from autoprune.apps.sessions import Recording, Request, Usage
 from autoprune.conversation.transcript import Speaker, Transcript
@@ -42,8 +39,7 @@ LATEST_TIME = 1e11  # seconds since the epoch: a later time is an error of the l
 class Billing:
     """The basis of one request's bill: the prices of its model and cache, and the tokens of its answer.
 
-    `hit` is the share of the previous prompt that was read from the cache, None if it was not recorded; `read` is the
-    number of tokens read.
+    `hit` is the share of the previous prompt that was read from the cache, None if not recorded; `read` are its tokens.
     """
 
     prices: Prices
@@ -58,8 +54,7 @@ def billings(
     """Find the basis of each request's bill.
 
     `answers` are the counted tokens of each answer. `model` is used if the log names none. `life` overrides the
-    recorded life of the cache, in seconds: then what the log says about hits does not count, since those were of
-    another cache.
+    recorded life of the cache, in seconds: then hits in the log, which were of another cache, do not count.
     """
     alive = tuple(lives(recording.requests)) if life is None else (life,) * len(recording.requests)
     observed = observed_life(recording.requests) if life is None else 0.0
@@ -77,8 +72,7 @@ def billings(
         at = replace(at.with_reads if has_reads else at, life=max(at.life, observed))
         at = at if has_cache else replace(at, read=1.0, write=1.0)
         usage = request.usage
-        # Older logs record only the first event of an answer: see the top of this module.
-        answer = usage.output if usage and 2 * usage.output >= counted else counted
+        answer = recorded_output(request, counted) or counted
         hit, read = _hit(usage, last) if has_hits else (None, 0)
         billed_requests.append(Billing(at, answer, hit, read))
         last = usage or last

@@ -64,10 +64,7 @@ class Evidence:
 
 
 def evidence(transcript: Transcript, requests: Sequence[int]) -> Evidence:
-    """Find the atoms that the actions in a conversation needed.
-
-    `requests` are the indexes of the messages before which the requests are sent.
-    """
+    """Find the atoms that the actions in a conversation needed; requests are sent before the messages at `requests`."""
     results, said, written = Texts(), Texts(), Texts()
     messages: list[int] = []  # of the texts in `written`
     needs: list[Need] = []
@@ -188,7 +185,6 @@ class _Reader:
         self._distinctive_words = cache(distinctive_words)  # each result is compared with several texts
 
     def read(self, at: int) -> None:
-        """Read the next message."""
         entry = self._transcript.entries[at]
         if entry.speaker is Speaker.USER and (said := list(self._words_outside_results(at))):
             self._words += said

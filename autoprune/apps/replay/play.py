@@ -86,10 +86,7 @@ def common_length(before: Sequence[object], now: Sequence[object]) -> int:
 
 
 class _VisibleEvidence:
-    """Records which needs and which protected content the prompts of an episode show.
-
-    Each text is searched once in each changed message.
-    """
+    """Records which needs and protected content the prompts show. Each text is searched once in a changed message."""
 
     def __init__(self, episode: Episode) -> None:
         self.retained: list[bool] = []
@@ -183,8 +180,7 @@ class Run:
     `retained` tells for each need whether it was visible, and `in_results` whether it was visible without the text of
     placeholders and summaries. `rereads` are pairs of a request and a result that would have been fetched again.
     `protected` counts, over all requests, the protected content that was whole and the protected content that was not.
-    `thinking` are the provider's tokens of thinking behind an edit, which a model that binds it to the messages before
-    loses.
+    `thinking` are the provider's tokens of thinking behind an edit, lost by a model that binds it to earlier messages.
     """
 
     episode: Episode = field(repr=False)

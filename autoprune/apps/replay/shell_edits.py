@@ -19,7 +19,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from autoprune.facts.shell import HEREDOC_PLACE, split_heredocs
+from autoprune.facts.shell import HEREDOC_PLACE, edits_in_place, split_heredocs
 
 LEAST_TEXT = 8  # characters, without whitespace
 LEAST_PATH = 6  # characters
@@ -28,7 +28,6 @@ LONGEST = 100_000  # characters of a command that are parsed
 
 EDITS = re.compile(r"\bg?sed\b|\bperl\b|\bruby\b|\bed\b|\bpython[\d.]*\b|<<|\btee\b")  # programs that may edit a file
 ENDS = frozenset(";&|\n()")
-IN_PLACE = re.compile(r"-[A-Za-z0-9]*i.*|--in-place.*")
 PYTHON = re.compile(r"(?:.*/)?python[\d.]*")
 SCRIPT_NAMES = re.compile(r".*\.py")
 UNKNOWN = re.compile(r"[$*?{}`]")  # a path with these is expanded by the shell
@@ -104,7 +103,7 @@ def _command_edits(words: Sequence[str]) -> Iterator[str]:
     rest = words[1:]
     if program in ("sudo", "time", "env", "command"):
         yield from _command_edits(rest) if rest else ()
-    elif program in ("sed", "gsed", "perl", "ruby") and any(map(IN_PLACE.fullmatch, rest)):
+    elif program in ("sed", "gsed", "perl", "ruby") and edits_in_place([program, *rest]):
         scripts, files, extended = _options(rest)
         yield from _texts_or_names(_patterns(scripts, extended=extended or program in ("perl", "ruby")), files)
     elif PYTHON.fullmatch(program) and "-c" in rest[:-1]:
@@ -234,10 +233,7 @@ def literal(pattern: str, *, extended: bool) -> str:
 
 
 def _python_edits(source: str, *, must_change: bool) -> Iterator[str]:
-    """Yield the texts that a Python script searches for if it writes files.
-
-    If there are none, yield the names of the files that it `must_change`.
-    """
+    """Yield the texts that a Python script searches for if it writes files, else the files that it `must_change`."""
     tree = _tree(source)
     if tree is None:
         return

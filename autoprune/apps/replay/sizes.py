@@ -131,7 +131,7 @@ def fit_sizes(recording: Recording, transcript: Transcript, model: str | None) -
     messages = [ratios.text * entry.tokens for entry in transcript.entries]
     for answer, request in _answers(recording.requests, transcript.entries):
         counted = sum(transcript.entries[at].tokens for at in answer)
-        size = ratios.answer_size(counted, _output(request, counted))
+        size = ratios.answer_size(counted, recorded_output(request, counted))
         for at in answer:
             messages[at] = size * transcript.entries[at].tokens / counted
     dropped = 0.0
@@ -148,7 +148,7 @@ def growths(requests: Sequence[Request], entries: Sequence[Entry]) -> Iterator[G
         between = entries[before.message : now.message]
         answer = sum(entry.tokens for entry in between if entry.speaker is Speaker.MODEL)
         text = sum(entry.tokens for entry in between) - answer
-        yield Growth(at, now.usage.prompt - before.usage.prompt, text, answer, _output(before, answer))
+        yield Growth(at, now.usage.prompt - before.usage.prompt, text, answer, recorded_output(before, answer))
 
 
 def _answers(requests: Sequence[Request], entries: Sequence[Entry]) -> Iterator[tuple[list[int], Request]]:
@@ -160,8 +160,11 @@ def _answers(requests: Sequence[Request], entries: Sequence[Entry]) -> Iterator[
             yield answer, request
 
 
-def _output(request: Request, counted: int) -> int | None:
-    """Return the recorded output tokens; None if they are not even half of what we count in the answer."""
+def recorded_output(request: Request, counted: int) -> int | None:
+    """Return the recorded output tokens; None if they are not even half of what we count in the answer.
+
+    Older logs of Claude Code record only the few tokens of an answer's first event.
+    """
     recorded = request.usage.output if request.usage else 0
     return recorded if recorded and 2 * recorded >= counted else None
 

@@ -20,10 +20,7 @@ SHORT = 2  # characters: a folder's name of so few says nothing without its pare
 
 @dataclass(frozen=True)
 class Title:
-    """The name of a conversation for people.
-
-    `time` is the time of its last request in seconds since the epoch, 0 if unknown.
-    """
+    """The name of a conversation for people. `time` is that of its last request in Unix seconds, 0 if unknown."""
 
     agent: str = ""
     project: str = ""

@@ -120,8 +120,6 @@ def frontier(rows: Sequence[Row]) -> list[Row]:
     return unbeaten
 
 
-# The snippet
-
 NO_SETTING = "# No setting is cheaper and keeps that much: send the messages as they are."
 ANY_ZONE = "# Every session was replayed with a safe zone for its size: set the one that you want."
 

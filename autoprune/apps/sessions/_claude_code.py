@@ -1,10 +1,10 @@
 """Reader of Claude Code's session logs: JSONL, a tree of lines without a system prompt. Returns Anthropic messages."""
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 
-from autoprune.apps.sessions._json import Object, compact, fields, listed, text
+from autoprune.apps.sessions._json import Object, compact, fields, listed, objects, text
 from autoprune.apps.sessions._recording import (
     NO_SYSTEM_PROMPT,
     Answer,
@@ -45,10 +45,7 @@ def _is_message(value: object) -> bool:
 
 
 def read(values: Sequence[object]) -> list[Conversation]:
-    """Read the one conversation in a log, or in a sub-agent's log.
-
-    Raises SessionError for a message without content.
-    """
+    """Read the conversation in a log, or in a sub-agent's log. Raises SessionError for a message without content."""
     own, others = _own_lines(values)
     lines = _relink(own)
     chain = _thread(lines)
@@ -63,6 +60,7 @@ def record(values: Sequence[object]) -> list[list[Conversation]]:
     known = {**lines, **others, **_reported(values)}
     # Lines of a response without an id all have its usage: they are known by their own ids, and not counted again.
     paid = [answer for response, answer in _answers(known, ()).items() if response not in known]
+    paid += _rounds(known.values())
     stretches: list[Conversation] = []
     # From the last stretch back to the first: each is read as if the log ended before the next compaction.
     while lines:
@@ -218,7 +216,26 @@ def _model(message: Object) -> str:
 
 
 def _usage(message: Object, cost: object) -> Usage | None:
+    """Return the usage of a response: that of its last prompt, if the API sent several with results of its tools."""
     usage = fields(message.get("usage"))
+    prompts = [each for each in objects(usage.get("iterations")) if each.get("type") == "message"]
+    return _counted(prompts[-1] if len(prompts) > 1 else usage, cost)
+
+
+def _rounds(lines: Iterable[Line]) -> Iterator[Answer]:
+    """Yield what the API has sent within responses besides their last prompts: also compactions, and to an advisor."""
+    newest = {_response_id(line): line for line in lines if line.get("type") == "assistant"}
+    for response, line in newest.items():
+        message = fields(line.get("message"))
+        rounds = objects(fields(message.get("usage")).get("iterations"))
+        last = next((at for at in range(len(rounds) - 1, -1, -1) if rounds[at].get("type") == "message"), None)
+        for at, each in enumerate(rounds):
+            if at != last:
+                model = text(each.get("model")) or _model(message)
+                yield Answer(parse_time(line.get("timestamp")), model, _counted(each), id=f"{response} {at}")
+
+
+def _counted(usage: Object, cost: object = None) -> Usage | None:
     cached = token_count(usage.get("cache_read_input_tokens"))
     written = token_count(usage.get("cache_creation_input_tokens"))
     prompt = token_count(usage.get("input_tokens")) + cached + written

@@ -346,7 +346,6 @@ def _is_context(item: Item) -> bool:
 
 
 def is_user_message(item: Item) -> bool:
-    """Return whether an item is a message that the user wrote."""
     return item.get("type") == "message" and item.get("role") == "user" and not _is_context(item)
 
 

@@ -80,10 +80,7 @@ def _stretches(events: Sequence[Event]) -> Iterator[list[tuple[Message, Moment]]
 
 
 def _event_moment(event: Event, model: str) -> Moment:
-    """Return the recorded data of a message.
-
-    Of an answer's usage, the log holds only the output tokens.
-    """
+    """Return the recorded data of a message. Of an answer's usage, the log holds only the output tokens."""
     data, time = fields(event.get("data")), parse_time(event.get("timestamp"))
     if event.get("type") != "assistant.message":
         return time

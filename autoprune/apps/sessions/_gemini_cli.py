@@ -1,7 +1,6 @@
 """Reader of Gemini CLI's chats: one JSON object, or since 2026 JSONL of messages and updates. Returns Gemini contents.
 
-The rules are those of Gemini CLI: `chatRecordingService` loads a chat, and `sessionUtils` selects the records
-to send again.
+The rules are those of Gemini CLI: `chatRecordingService` loads a chat, `sessionUtils` selects the records to send.
 """
 
 from collections.abc import Container, Iterator, Sequence
@@ -41,10 +40,7 @@ def detect(values: Sequence[object]) -> bool:
 
 
 def read(values: Sequence[object]) -> list[Conversation]:
-    """Read the one conversation in a chat, with rewinds applied.
-
-    Raises SessionError for a record of another kind.
-    """
+    """Read the one conversation in a chat, with rewinds applied. Raises SessionError for a record of another kind."""
     *_, (records, _) = _histories(values, [])
     contents = (content for content, _ in _history_contents(records))
     commands = sum(record.get("type") == "user" and _is_ignored(record) for record in records)
@@ -75,20 +71,17 @@ def _stretch(records: Sequence[Record], kept: Container[str]) -> Conversation:
 
 
 def _content_moment(record: Record, role: object) -> Moment:
-    """Return the recorded data of a content.
-
-    Responses to calls have the time of the last call in their record.
-    """
+    """Return the recorded data of a content. Responses to calls have the time of the last call in their record."""
     time = parse_time(record.get("timestamp"))
     if role == "user":
         # The responses to all calls of a record are sent together, when the last call is done.
         times = (parse_time(made.get("timestamp")) for made in objects(record.get("toolCalls")))
         return max((each for each in times if each is not None), default=time)
     counted = fields(record.get("tokens"))
-    output = token_count(counted.get("output")) + token_count(counted.get("thoughts"))
-    return Answer(
-        time, text(record.get("model")), build_usage(counted.get("input"), counted.get("cached"), output=output)
+    prompt, output = (
+        sum(token_count(counted.get(name)) for name in names) for names in (("input", "tool"), ("output", "thoughts"))
     )
+    return Answer(time, text(record.get("model")), build_usage(prompt, counted.get("cached"), output=output))
 
 
 def _history_contents(records: Sequence[Record]) -> Iterator[tuple[Message, Record]]:

@@ -13,18 +13,7 @@ from autoprune.apps.sessions._cline_messages import READER as CLINE
 from autoprune.apps.sessions._codex_rollout import READER as CODEX
 from autoprune.apps.sessions._copilot_cli import READER as COPILOT_CLI
 from autoprune.apps.sessions._gemini_cli import READER as GEMINI_CLI
-from autoprune.apps.sessions._json import (
-    BAD,
-    NOTHING,
-    Object,
-    dump,
-    fields,
-    objects,
-    parse_json,
-    text,
-    try_parse,
-)
-from autoprune.apps.sessions._json import text as text_of
+from autoprune.apps.sessions._json import BAD, NOTHING, Object, dump, fields, objects, parse_json, text, try_parse
 from autoprune.apps.sessions._otel import READER as OTEL
 from autoprune.apps.sessions._pi_session import READER as PI
 from autoprune.apps.sessions._recording import (
@@ -120,10 +109,9 @@ def load(
     """Read one of the conversations in a file's text, by its number from 1.
 
     `name` is the file's name in errors. `readers` are tried before the shipped ones, and those of installed packages
-    after them. The last line of JSONL may be cut
-    off, because the program that wrote it was stopped; with `skip_broken`, other broken lines are left out too, and
-    noted. Raises SessionError with the problem and its place: the line and column of broken JSON, the fields of an
-    unknown shape, or the number of conversations if there are fewer than `number`.
+    after them. The last line of JSONL may be cut off, if the program that wrote it was stopped; with `skip_broken`,
+    other broken lines are left out too, and noted. Raises SessionError with the problem and its place: the line and
+    column of broken JSON, the fields of an unknown shape, or the number of conversations if there are too few.
     """
     opened = _parse(text, name, readers, skip_broken=skip_broken)
     found: Sequence[Session | Conversation]
@@ -181,7 +169,7 @@ def _find_folder(value: object, depth: int) -> str:
     """
     record = fields(value)
     nested = (_find_folder(each, depth + 1) for each in record.values() if depth < 2 and isinstance(each, dict))
-    return text_of(record.get("cwd")) or next(filter(None, nested), "")
+    return text(record.get("cwd")) or next(filter(None, nested), "")
 
 
 def agent_log(text: str, readers: Sequence[Reader] = ()) -> AgentLog | None:
@@ -339,8 +327,8 @@ def _plain_messages(given: Iterable[object], name: str) -> tuple[list[object], t
         raise SessionError(
             f"{name} holds {_describe(known[0])} where a message with 'content' should be: give {READABLE}"
         )
-    ids = {text_of(each.get(field)) for each in known for field in ("condenseId", "truncationId")} - {""}
-    parents = [{text_of(each.get("condenseParent")), text_of(each.get("truncationParent"))} for each in known]
+    ids = {text(each.get(field)) for each in known for field in ("condenseId", "truncationId")} - {""}
+    parents = [{text(each.get("condenseParent")), text(each.get("truncationParent"))} for each in known]
     sent = [message for message, parent in zip(messages, parents, strict=True) if not parent & ids]
     left_out = note("messages that the agent has summarized or cut, left out", len(messages) - len(sent))
     return sent, (*left_out, *unread_fields(sent))

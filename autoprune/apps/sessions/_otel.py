@@ -329,10 +329,7 @@ def detect(values: Sequence[object]) -> bool:
 
 
 def read(values: Sequence[object]) -> list[Conversation]:
-    """Read the conversations of each session or trace, the longest first.
-
-    Raises SessionError if there are no LLM spans, or none of them holds its input.
-    """
+    """Read the conversations of each session or trace, the longest first. Raises SessionError like `read_calls`."""
     calls, notes = read_calls(values)
     last = [chains[-1] for chains in _conversations(calls)]
     return [_sendable(chain, NO_RESULT, (*notes, *_notes(chain))) for chain in last]

@@ -180,9 +180,6 @@ def bad_record(what: str, at: int) -> SessionError:
     return SessionError(f"record {at} {what}")
 
 
-# Requests
-
-
 def find_requests(places: Mapping[int, int], moments: Sequence[Moment]) -> tuple[Request, ...]:
     """Find the requests of a conversation from the recorded data of its messages.
 
@@ -280,7 +277,7 @@ def parse_milliseconds(value: object) -> float | None:
 
 def token_count(value: object) -> int:
     """Return a count of tokens; 0 if the value is not a count."""
-    return value if isinstance(value, int) and value > 0 and not isinstance(value, bool) else 0
+    return int(value) if isinstance(value, int | float) and 0 < value < LATEST and not isinstance(value, bool) else 0
 
 
 def dollars(value: object) -> float | None:

@@ -92,8 +92,7 @@ class Wire:
 
     `clean` returns a message without empty and unsent parts, None if nothing is left. `check` describes the problem of
     a message, "" if there is none. `field` names the field that holds a message's blocks, None if the message itself is
-    one block. Neighboring messages of one role are joined if the role is in `joins`. `unit` is the API's name for a
-    message.
+    one block. Neighboring messages of one role in `joins` are joined. `unit` is the API's name for a message.
     """
 
     clean: Callable[[Object], Object | None]

@@ -59,8 +59,7 @@ class PromptCount(NamedTuple):
 class Editor:
     """The changes of an agent's records: `edit` returns None for a record that is left out.
 
-    `parts` are the counts of a prompt's tokens, in the order in which they are lowered, and `totals` those that hold
-    them.
+    `parts` are the counts of a prompt's tokens, in the order in which they are lowered, `totals` those that hold them.
     """
 
     edit: Callable[[Record, CopyChanges], Record | None]
@@ -70,10 +69,7 @@ class Editor:
 
 
 def slim_copy(source: str, agent: str, changes: CopyChanges) -> str:
-    """Return the text of a session file with changes. A last line that was cut off is left out.
-
-    Raises SessionError for a line that is no JSON object.
-    """
+    """Return the text of a session file with changes, without a last line that was cut off. Raises SessionError."""
     editor = EDITORS[agent]
     lines = [line for line in source.split("\n") if line.strip()]
     records = [try_parse(line) for line in lines]

@@ -70,8 +70,7 @@ def _modification_time(file: Path) -> float | None:
 def expand_names(names: str | Iterable[str]) -> list[Path]:
     """Expand a name, or several, to distinct files: files, all session files in folders, and matches of globs.
 
-    A name that matches nothing is returned unchanged, so that reading it fails with an error; a folder without session
-    files gives none.
+    A name that matches nothing is returned unchanged, so that reading it fails; a folder may have no session files.
     """
     files = (file for name in ([names] if isinstance(names, str) else names) for file in _expand_name(name))
     return list(dict.fromkeys(files))

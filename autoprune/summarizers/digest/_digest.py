@@ -140,8 +140,7 @@ def _sendable_contents(contents: Contents) -> Contents:
 def _with_cut_requests(contents: Contents, count: Count, max_tokens: int) -> Contents:
     """Cut the requests and the earlier summary to the room that the lists leave.
 
-    The long texts are cut first. If each would have too little room, the oldest of the user's later requests are left
-    out.
+    The long texts are cut first. If each would have too little room, the oldest of the later requests are left out.
     """
     free = max_tokens - count(str(replace(contents, goal="", earlier="", exchanges=()))) - 2 * HEADING_TOKENS
     most = max(int(max_tokens * MOST_SHARE), free)

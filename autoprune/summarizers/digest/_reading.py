@@ -109,7 +109,6 @@ class _Reader:
     is_opening: bool  # no request has been made yet
 
     def add_message(self, one: Utterance, done: Sequence[Action]) -> None:
-        """Read one message."""
         if one.after_request:
             self._end_exchange(_contents.NONE_KEPT)
             self.is_opening = False
@@ -167,10 +166,9 @@ class _Reader:
         return asked[-1] if asked and not self.exchanges[asked[-1]].is_over else None
 
     def _end_exchange(self, otherwise: str = "") -> None:
-        """End the exchange that is not over.
+        """End the exchange that is not over. Its answer is the assistant's last words, or else `otherwise`.
 
-        Its answer is the assistant's last words, or `otherwise` if there are none. The very last exchange needs an
-        answer: without an answer it is not over.
+        The very last exchange is over only with an answer.
         """
         at = self._open_exchange()
         if at is None:
