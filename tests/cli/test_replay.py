@@ -238,6 +238,29 @@ def test_recorded_usage_is_priced_before_the_replay_and_the_saving_is_in_dollars
     assert [round(each["dollars"], 2) for each in known["spending"]] == [7.32]
 
 
+def test_a_forecast_in_dollars_is_one_of_the_recorded_prices_and_cache(tmp_path: Path):
+    usage = {"input_tokens": 0, "cache_read_input_tokens": 100_000, "output_tokens": 5_000}
+    answers = [(f"2026-01-02T10:{minute}:00.000Z", "claude-sonnet-4-5", usage) for minute in range(10, 35)]
+    path = write_claude_log(tmp_path / "one.jsonl", *answers)
+    for given, is_forecast in (((), True), (("--prices", "deepseek"), False), (("--cache-life", "5m"), False)):
+        done = run_text("replay", "--jobs", "1", *given, path)
+        known = json.loads(run_text("replay", "--jobs", "1", "--json", *given, path).stdout)
+        assert ("At API list prices $2.62 would have been" in " ".join(done.stdout.split())) == is_forecast
+        assert ("(recorded: $2.62)" in " ".join(done.stdout.split())) == is_forecast
+        assert (known["forecast"]["replayed"] > 0) == is_forecast
+        assert [round(each["dollars"], 2) for each in known["spending"]] == [2.62]
+        assert [round(each["dollars"], 2) for each in known["sessions"][0]["shapes"].values()] == [2.62]
+
+
+def test_a_price_that_is_assumed_is_noted_for_short_sessions_too(tmp_path: Path):
+    answers = [
+        (f"2026-01-02T10:{minute}:00.000Z", "claude-opus-7-2", {"input_tokens": 9_000}) for minute in range(10, 15)
+    ]
+    done = run_text("replay", "--jobs", "1", write_claude_log(tmp_path / "one.jsonl", *answers))
+    assert "claude-opus-5-5" in done.stderr
+    assert "the limit is" not in done.stderr
+
+
 def test_an_earlier_state_of_a_session_is_neither_paid_nor_replayed_twice(tmp_path: Path):
     usage = {"input_tokens": 0, "cache_read_input_tokens": 100_000, "output_tokens": 5_000}
     answers = [(f"2026-01-02T10:{minute}:00.000Z", "claude-sonnet-4-5", usage) for minute in range(10, 35)]

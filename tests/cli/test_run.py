@@ -425,6 +425,6 @@ def test_the_cost_of_a_safe_zone_that_the_user_chose_is_printed():
     for count in range(3, 8):
         known.ledger.add(AgenticConversationPruner("3k").prune(messages(count)))
     assert cost_of_limit((known,)) == (
-        "the safe zone of 3,072 tokens cost 39% more than no pruning, 4,313 input tokens; "
+        "with the safe zone of 3,072 tokens the prompts cost 39% more than without pruning, 4,313 input tokens; "
         "without --safe-zone only the model's window and the assistant's own compaction force cuts"
     )

@@ -85,6 +85,13 @@ def asked(work: Work, results: int, **others: Any) -> tuple[Outcome, Account]:
     return done, account
 
 
+def test_the_fast_mode_has_its_price():
+    usual, fast = (
+        asked(Work(Settings()), 3, model="claude-opus-4-6", speed=speed)[1] for speed in ("standard", "fast")
+    )
+    assert (usual.prices.input_price, fast.prices.input_price) == (5e-6, 30e-6)
+
+
 def test_a_cache_mark_before_a_cut_is_sent_and_noted():
     mark = {"cache_control": {"type": "ephemeral"}}
     work = Work(Settings(safe_zone="20k"))

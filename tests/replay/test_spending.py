@@ -13,7 +13,7 @@ from autoprune.apps.replay import ReplayArgs
 from autoprune.apps.replay.compaction_costs import Compaction, Later
 from autoprune.apps.replay.episode_figures import OWN, Bill, Figures
 from autoprune.apps.replay.session import EpisodeShape, SessionFigures
-from autoprune.apps.replay.spending import outlook, read_spending, sum_spending
+from autoprune.apps.replay.spending import changes, distinct, outlook, read_spending, sum_spending
 from autoprune.apps.replay.titles import place_of
 from autoprune.strategies.catalog import RUN_STRATEGY
 
@@ -95,8 +95,31 @@ def test_a_request_in_two_files_counts_once(tmp_path: Path):
         write_claude_log(tmp_path / "old.jsonl", first),
         write_claude_log(tmp_path / "resumed.jsonl", first, second),
     ]
-    (found,) = sum_spending(read_spending(files, ReplayArgs()))
+    read = read_spending(files, ReplayArgs())
+    (found,) = sum_spending(read)
     assert (found.requests, found.dollars) == (2, pytest.approx(2 * 2 * 3))
+    assert [len(each.charges) for each in distinct(read)] == [2]
+
+
+def test_a_request_that_writes_both_caches_pays_for_each(tmp_path: Path):
+    both = {"ephemeral_5m_input_tokens": 100_000, "ephemeral_1h_input_tokens": 50_000}
+    path = write_claude_log(tmp_path / "a.jsonl", answer(11, cache_creation_input_tokens=150_000, cache_creation=both))
+    (found,) = sum_spending(read_spending([path], ReplayArgs()))
+    assert found.dollars == pytest.approx((1.25 * 100_000 + 2 * 50_000) * 3e-6)
+
+
+def test_each_prompt_that_the_api_sends_within_a_response_is_priced_by_itself(tmp_path: Path):
+    """Their sum would be in a higher tier, and does not hold those of compactions and of another model."""
+    rounds = [
+        {"type": "compaction", "input_tokens": 150_000, "output_tokens": 0},
+        {"type": "message", "input_tokens": 110_000, "output_tokens": 0},
+        {"type": "message", "input_tokens": 120_000, "output_tokens": 0},
+        {"type": "advisor_message", "model": "claude-opus-4-5", "input_tokens": 20_000, "output_tokens": 0},
+    ]
+    (read,) = read_spending(
+        [write_claude_log(tmp_path / "a.jsonl", answer(11, input_tokens=230_000, iterations=rounds))], ReplayArgs()
+    )
+    assert [each.dollars for each in read.charges] == pytest.approx([0.36, 0.45, 0.33, 0.1])
 
 
 USED = {"model": "claude-opus-4-1", "usage": {"input_tokens": 100_000, "output_tokens": 0}}  # 1.5 dollars
@@ -309,6 +332,19 @@ def test_prevented_compactions_count_in_the_dollars_with_autoprune_run(
         found = outlook(sessions, strategy, str(OWN), paid=37.0)
         assert (found.replayed, found.would_pay.value) == (replayed, pytest.approx(dollars))
         assert ("prevented" in found.basis) == (strategy == RUN_STRATEGY)
+
+
+def test_what_was_paid_says_nothing_about_other_prices_or_caches():
+    whole = figures("a", 0.5)
+    listed = replace(
+        whole, figures=tuple(replace(each, bills={"deepseek": each.bills["own"]}) for each in whole.figures)
+    )
+    short_lived = replace(whole, shapes={"a": replace(whole.shapes["a"], life_from="given")})
+    for session, prices_name in ((listed, "deepseek"), (short_lived, "own")):
+        session = replace(session, compactions=(replace(PREVENTED, episode="a"),))
+        assert outlook([session], "cache_aware", prices_name, paid=30.0).replayed == 0
+        (change,) = changes(session, "cache_aware", prices_name)
+        assert (change.paid, change.pruned) == (None, pytest.approx(0.5 * change.unpruned))
 
 
 def test_sessions_without_a_recorded_cost_are_left_out():

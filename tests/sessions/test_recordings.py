@@ -461,7 +461,7 @@ def gemini(seconds: int, record_id: str, kind: str, text: str, **more: Value) ->
     return {"id": record_id, "timestamp": clock(seconds), "type": kind, "content": [{"text": text}], **more}
 
 
-TOKENS = {"input": 90, "output": 6, "cached": 80, "thoughts": 3, "total": 99}
+TOKENS = {"input": 85, "output": 6, "cached": 80, "thoughts": 3, "tool": 5, "total": 99}
 READ = {
     "id": "c",
     "name": "read_file",
@@ -508,15 +508,15 @@ def test_gemini_cli_is_recorded_in_stretches_between_rewrites_of_its_history(his
 
 
 def test_answers_of_gemini_cli_that_were_rewound_are_paid():
-    again = gemini(25, "5", "gemini", "Yes.", model="gemini-x", tokens={**TOKENS, "input": 95})
+    again = gemini(25, "5", "gemini", "Yes.", model="gemini-x", tokens={**TOKENS, "input": 90})
     [[recording]] = recordings(lines(*CHAT, THEN, {"$rewindTo": "3"}, gemini(20, "4", "user", "two"), again), "s")
     assert recording.besides == (asked(0, 15, None, **GEMINI),)
     assert [each.usage and each.usage.prompt for each in recording.requests] == [90, 95]
 
 
 def test_answers_of_gemini_cli_without_a_part_are_paid():
-    empty = {**gemini(12, "e", "gemini", ""), "content": [], "tokens": {**TOKENS, "input": 93}}
-    silent = {**gemini(13, "f", "gemini", ""), "tokens": {**TOKENS, "input": 94}}
+    empty = {**gemini(12, "e", "gemini", ""), "content": [], "tokens": {**TOKENS, "input": 88}}
+    silent = {**gemini(13, "f", "gemini", ""), "tokens": {**TOKENS, "input": 89}}
     [[recording]] = recordings(lines(*CHAT, empty, silent, gemini(14, "4", "user", "Go on."), THEN), "s")
     assert sorted(each.usage.prompt for each in recording.besides if each.usage) == [93, 94]
     assert [each.usage and each.usage.prompt for each in recording.requests] == [90, 90]

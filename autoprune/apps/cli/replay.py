@@ -226,14 +226,12 @@ def _sum_up(sessions: Sequence[SessionFigures], args: ReplayArgs, sums: Sequence
     rows = [row for each in sessions for row in each.figures]
     run, whole = run_command(args.safe_zone), overview(sessions)
     models = dict.fromkeys((*whole.models, *(model for each in sums for model in each.models)))
-    # What was paid says nothing about other prices, or about a cache that lives longer or shorter.
-    paid = total(sums) if args.prices[0] == OWN and args.cache_life is None else (0.0, 0.0)
     return _Replayed(
         sessions,
         args,
         replace(whole, models=tuple(models)),
         {each: standings(rows, str(each), run) for each in args.prices} if rows else {},
-        outlook(sessions, RUN_STRATEGY, str(args.prices[0]), *paid),
+        outlook(sessions, RUN_STRATEGY, str(args.prices[0]), *total(sums)),
         sum_compactions(compaction for each in sessions for compaction in each.compactions),
     )
 
@@ -255,8 +253,7 @@ def _print_tables(found: _Replayed, *, hint: str, compares: bool) -> None:
         show_report(Group(Text(advice(found.standings)), "", hint))
     skipped = replaying.skipped_files(found.sessions)
     show(replaying.skipped_table(skipped, brief=not compares), to_stderr=True, wraps=False)
-    if ranking:
-        replaying.show_assumptions(found.whole, found.args)
+    replaying.show_assumptions(found.whole, found.args)
 
 
 def _as_page(

@@ -267,6 +267,8 @@ def assumptions(whole: Overview, args: ReplayArgs) -> Iterator[str]:
             "then you do not pay these dollars, but their tokens fill your limits, and pruning saves after pauses of "
             "more than an hour"
         )
+    if not whole.episodes:
+        return
     compares = args.strategies != (NONE, RUN_STRATEGY)
     if compares and args.safe_zone is None and any(AT not in name for name in args.strategies if name != NONE):
         default = f"the model's window ({UNKNOWN_WINDOW:,} tokens if unknown) without room for the reply"

@@ -142,6 +142,9 @@ def recorded_prices(
         yield at.with_reads if request.usage and request.usage.cached else at
 
 
+GIVEN = "given"  # how a model or a cache life is known that the user named
+
+
 def sources(recording: Recording, *, model: str | None, life: float | None, used: float = 0.0) -> tuple[str, str]:
     """Tell how a session's model and its cache life are known: "recorded", "requested", "given" or "assumed".
 
@@ -152,9 +155,9 @@ def sources(recording: Recording, *, model: str | None, life: float | None, used
     is_named = any(each.model for each in requests)
     is_written = any(each.usage and (each.usage.written_5m or each.usage.written_1h) for each in requests)
     is_asked = any(each.cache_life for each in requests)
-    model_from = "recorded" if is_named else "given" if model else "assumed"
+    model_from = "recorded" if is_named else GIVEN if model else "assumed"
     if life is not None:
-        return model_from, "given"
+        return model_from, GIVEN
     if is_observed:
         return model_from, "observed"
     return model_from, "recorded" if is_written else "requested" if is_asked else "assumed"

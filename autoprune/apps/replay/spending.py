@@ -12,8 +12,8 @@ from functools import partial
 
 from autoprune.apps.replay.choices import NO_PRUNING
 from autoprune.apps.replay.corpus import Engine, FailedTask, Task, one_by_one
-from autoprune.apps.replay.episode import longest, recorded_prices, usage_dollars
-from autoprune.apps.replay.episode_figures import Figures
+from autoprune.apps.replay.episode import GIVEN, longest, recorded_prices, usage_dollars
+from autoprune.apps.replay.episode_figures import OWN, Figures
 from autoprune.apps.replay.rows import Interval, interval, sums_by_project
 from autoprune.apps.replay.session import ReplayArgs, SessionFigures, open_recordings
 from autoprune.apps.replay.titles import UNTITLED, Title, place_of, title_of
@@ -227,7 +227,7 @@ def _sum(agent: str, project: str, known: Sequence[Spending]) -> ProjectSpending
 class BillChange:
     """The bill of an episode without pruning and with a strategy, fetching results again included, in input tokens.
 
-    `paid` is the recorded cost of the episode in dollars; None if it is not known.
+    `paid` is the recorded cost of the episode in dollars; None if it is not known, or if the bills are of other prices.
     """
 
     figures: Figures
@@ -244,12 +244,26 @@ class BillChange:
 def changes(session: SessionFigures, strategy: str, prices_name: str) -> list[BillChange]:
     """Compare the bills of a session's episodes. An episode that was replayed in several styles has its first one."""
     known = {(each.episode, each.strategy): each for each in reversed(session.figures)}
+    is_as_billed = _is_as_billed(session, prices_name)
     return [
-        BillChange(figures, before.bills[prices_name].total, figures.bills[prices_name].with_rereads, shape.dollars)
+        BillChange(
+            figures,
+            before.bills[prices_name].total,
+            figures.bills[prices_name].with_rereads,
+            shape.dollars if is_as_billed else None,
+        )
         for name, shape in session.shapes.items()
         if (figures := known.get((name, strategy))) and (before := known.get((name, NO_PRUNING)))
         if before.bills[prices_name].total
     ]
+
+
+def _is_as_billed(session: SessionFigures, prices_name: str) -> bool:
+    """Return whether a session was replayed at the prices and with the cache of its record.
+
+    What was paid says nothing about other prices, or about a cache that lives longer or shorter.
+    """
+    return prices_name == str(OWN) and all(shape.life_from != GIVEN for shape in session.shapes.values())
 
 
 @dataclass(frozen=True)
@@ -314,7 +328,7 @@ def outlook(
     compactions, so the costs of all requests around these replace that of a stretch beside one. Sessions may share
     requests, such as forks: these are replayed in each, but paid once, so at most `replayed` dollars were replayed.
     """
-    found = list(sessions)
+    found = [each for each in sessions if _is_as_billed(each, prices_name)]
     prevented = [
         (session.figures[0], each, each.later.costs)
         for session in found
