@@ -38,7 +38,8 @@ decides nothing before the newest of them.
 cut goes down to 0.4 of that limit, so that it may be the only one. Only results that the agent has used go, and only
 if that is enough to last. Just before the compaction the cut may be smaller, and if even that is not enough, unused
 ones go too, because the compaction would leave none. Finished steps fold at half their age. But those of the last
-`stay` requests and those in use always stay: then the client had better compact.
+`stay` requests and those in use always stay: then the client had better compact, as it had if the prompt would grow
+back within `stay` requests.
 
 A placeholder names the tool, its target, the result's size, some of its fresh names, and the request at which it was
 written:
@@ -254,6 +255,7 @@ class CacheAwareState(BaseStrategy):
         self.clears_thinking = self._strategy.clear_thinking and bool(clearing) and self._is_cold(view)
         folds = self._fold_along(view, clearing) if clearing else []
         if folds:
+            self._note_folded(view, folds)
             kept = outside(folds, clearing)
             why += f"; {folds_text(folds, total(clearing) - total(kept))}"
             clearing = kept
@@ -288,17 +290,17 @@ class CacheAwareState(BaseStrategy):
         counts = Counter(name for result in results for name in self._names(result, view))
         common = {name for name, count in counts.items() if count >= COMMON}
         folds = [*fold(steps, view.request, lambda result: self._line(result, view, common))]
-        left = view.tokens - total(outside(folds, clearing)) - cut_by(folds).saves
-        if self._bills and left < LEAST_CACHED:
-            return []
+        return [] if self._bills and view.tokens - _saved(folds, clearing) < LEAST_CACHED else folds
+
+    def _note_folded(self, view: View, folds: Sequence[Fold]) -> None:
+        """Forget what is folded now."""
         for each in folds:
-            run = [step for step in steps if step.messages.start in each.messages]
+            run = [step for step in view.steps() if step.messages.start in each.messages]
             calls = (call for step in run for call in step.calls)
             self._worth.fold(calls, each.text.partition(GAP)[0], run[-1].request)
             for result in (result for step in run for result in step.results):
                 self._past.note_folded(result, view.request)
                 self._worth.forget(view.as_sent(result))
-        return folds
 
     def _may_fold(self, view: View, clearing: Clearing) -> Callable[[ToolResult], bool]:
         """Return a function that says whether a result may go: it was cleared, may be cleared, or is small."""
@@ -488,7 +490,8 @@ class CacheAwareState(BaseStrategy):
         """Choose the results to clear to avoid a compaction; None if only results that must stay could avoid it.
 
         Those that the agent has used go, if the cut then lasts. Just before the compaction a smaller cut will do, or
-        else those go too that it has not used, but has had time to use.
+        else those go too that it has not used, but has had time to use. A cut that would not even last `stay` requests
+        costs more than the compaction, which would then come all the same.
         """
         old, _, _ = self._by_use(view.request)
         every = self._smallest(view, [each for each in old if not self._may_be_needed(each.result, view.request)])
@@ -498,13 +501,15 @@ class CacheAwareState(BaseStrategy):
                 return None
             if not self._fits(view, every):
                 every = self._smallest(view, old)
-        if not self._fits(view, every):
+        clearing = self._to_target(view, every, target) if self._fits(view, every) else {}
+        saves = _saved(self._fold_along(view, clearing), clearing) if clearing else 0
+        if not clearing or saves * view.request < self._strategy.stay * view.tokens:
             self._decisions.append(
                 f"request {view.request}: {view.tokens:,} tokens, {self._limit:,} allowed; the conversation will be "
-                "compacted, since only results that have just arrived or that are in use could be cleared"
+                f"compacted, since {saves:,} tokens saved would not last {self._strategy.stay} requests, and other "
+                "results have just arrived or are in use"
             )
             return None
-        clearing = self._to_target(view, every, target)
         return clearing, self._over_zone(view, clearing, LEAST_FIRST)
 
     def _over_zone(self, view: View, clearing: Clearing, order: str) -> str:
@@ -582,6 +587,12 @@ class CacheAwareState(BaseStrategy):
 
     def _is_open(self, candidate: Candidate) -> bool:
         return candidate.part is candidate.result and id(candidate.part) not in self._past.gone
+
+
+def _saved(folds: Iterable[Fold], clearing: Clearing) -> int:
+    """Return the tokens that folds and placeholders save together."""
+    known = [*folds]
+    return total(outside(known, clearing)) + cut_by(known).saves
 
 
 def _worth_text(worth: float) -> str:

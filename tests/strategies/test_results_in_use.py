@@ -391,10 +391,20 @@ def test_a_compaction_is_better_than_clearing_what_has_just_arrived_or_is_in_use
     plan = soft(given, 0.95)
     assert plan.edits == ()
     assert plan.rationale.decisions[-1].endswith(
-        "the conversation will be compacted, since only results that have just arrived or that are in use "
-        "could be cleared"
+        "the conversation will be compacted, since 0 tokens saved would not last 5 requests, and other results have "
+        "just arrived or are in use"
     )
     assert soft(given, 0.95, zone=8_000).edits
+
+
+@each_row("size, is_cut", [(100, True), (15, False)])
+def test_a_compaction_is_better_than_a_cut_after_which_the_prompt_has_soon_grown_back(size: int, is_cut: bool):
+    """What was said cannot be cleared, and each cut writes all of it again."""
+    logs = read(*(f"{at}.log" for at in range(12)), text=LOG * size)
+    given = [Words("user", "word " * 20_000), *logs, [REPORT], *[[SMALL]] * 12]
+    plan = soft(given, 0.93)
+    assert bool(plan.edits) == is_cut
+    assert is_cut or "saved would not last 5 requests" in plan.rationale.decisions[-1]
 
 
 # Cleared results
