@@ -6,7 +6,8 @@ The stretch before each compaction is replayed with a limit at a share of its lo
 A compaction would not have happened if every pruned prompt is shorter than that. The bill is that of this stretch with
 results fetched again, as a share of its cost by the record. Afterwards the replay goes on with the recorded answers of
 the next stretch, to its end: their cost is a share of what they and the summary cost by the record. Compactions that
-the user asked for, and those after fewer than 20 requests, are left out.
+the user asked for, and those after fewer than 20 requests, are left out. The sum of both has a 95% interval over
+projects.
 """
 
 import argparse
@@ -20,7 +21,7 @@ from autoprune.apps.replay import Figures, ReplayArgs
 from autoprune.apps.replay.compaction_costs import Around, Compaction, Later, replay_stretch, with_stretches
 from autoprune.apps.replay.episode import Episode, episode
 from autoprune.apps.replay.episode_figures import OWN, figures
-from autoprune.apps.replay.rows import MAIN
+from autoprune.apps.replay.rows import MAIN, interval, sums_by_project
 from autoprune.apps.replay.session import FULL, open_recordings
 from autoprune.apps.sessions import Recording, places
 from autoprune.errors import AutopruneError
@@ -79,20 +80,33 @@ def replay_one(around: Around, strategy: str, share: float) -> Replayed:
 
 def row(strategy: str, known: Sequence[Replayed]) -> tuple[str, ...]:
     """Sum up the stretches under a strategy as cells of a table. Stretches count by their cost."""
-    bills = [(each, bill, bill.input_price or TOKEN) for each in known for bill in each.figures.bills.values()]
-    unpruned = sum(price * (bill.total + bill.saved) for _, bill, price in bills)
-    pruned = sum(price * bill.with_rereads for _, bill, price in bills)
     kept = []
     for group in MAIN:
         counts = [each.figures.evidence[group] for each in known]
         kept.append(f"{100 * sum(each.kept for each in counts) / (sum(each.needed for each in counts) or 1):.1f}")
     prevented = f"{sum(each.is_prevented for each in known)} of {len(known)}"
     left = f"{median(each.left for each in known):.0%}"
-    later = [each.later for each in known if each.later]
+    before, later = [_costs(each) for each in known], [each.later for each in known if each.later]
     recorded, replayed = sum(each.recorded for each in later), sum(each.replayed for each in later)
-    shares = (replayed / recorded, (pruned + replayed) / (unpruned + recorded)) if recorded else ()
-    afterwards = [f"{share:.3f}" for share in shares] or ["–", "–"]
+    afterwards = ["–", "–"]
+    if recorded:
+        pairs = [_with_later(each, costs) for each, costs in zip(known, before, strict=True)]
+        both = interval(sums_by_project([each.figures for each in known], pairs))
+        afterwards = [f"{replayed / recorded:.3f}", both.text(".3f")]
+    pruned, unpruned = map(sum, zip(*before, strict=True))
     return strategy, prevented, left, f"{pruned / unpruned:.3f}", *afterwards, " / ".join(kept)
+
+
+def _costs(each: Replayed) -> tuple[float, float]:
+    """Return what a stretch costs with the strategy, with re-reads, and without it, in dollars."""
+    (bill,) = each.figures.bills.values()
+    price = bill.input_price or TOKEN
+    return price * bill.with_rereads, price * (bill.total + bill.saved)
+
+
+def _with_later(each: Replayed, costs: tuple[float, float]) -> tuple[float, float]:
+    """Add what the requests after a prevented compaction would have cost, and what they cost."""
+    return (costs[0] + each.later.replayed, costs[1] + each.later.recorded) if each.later else costs
 
 
 def main() -> None:
