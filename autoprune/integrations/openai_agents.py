@@ -12,10 +12,11 @@ from typing import Any
 from agents import Agent, AgentOutputSchema, AgentOutputSchemaBase, FunctionTool, Handoff, handoff
 from agents.run import CallModelData, ModelInputData
 
-from autoprune.integrations._hooks import Pruning, RequestPruner
+from autoprune.integrations._hooks import Pruning, RequestPruner, cannot_send
 from autoprune.planning.view import Strategy
 
 PATH = "/v1/responses"  # the SDK's items are those of the Responses API, with every model
+IN_SETTINGS = "the agent's ModelSettings for them with PruneArgs(thinking_policy='report'), or "
 
 
 def call_model_input_filter(
@@ -26,6 +27,8 @@ def call_model_input_filter(
     `pruning` is a safe zone, settings, or a pruner. Items that are not pruned stay the same objects, as the SDK
     requires. The instructions and the schemas of the agent's function tools, handoffs and output are counted; for
     hosted tools and those of MCP servers, give `overhead_tokens` in the settings.
+
+    The filter raises SettingsError if the request needs parameters, which a filter cannot add (`docs/thinking.md`).
     """
     pruner = RequestPruner(pruning, strategy)
 
@@ -34,6 +37,8 @@ def call_model_input_filter(
         model = getattr(data.agent.model, "model", data.agent.model)  # the pruner ignores anything but a string
         beside = {"instructions": given.instructions, "tools": _schemas(data.agent), "model": model}
         sent = pruner.prune({**beside, "input": given.input}, PATH)
+        if sent.result and sent.result.request_parameters:
+            raise cannot_send("a filter", sent.result.request_parameters, IN_SETTINGS)
         return ModelInputData(input=sent.body["input"], instructions=given.instructions)
 
     return filter_input

@@ -19,6 +19,7 @@ def names_of_openai_agents() -> dict[str, Any]:
 
     return {
         "asyncio": asyncio,
+        "ModelSettings": agents.ModelSettings,
         "RunConfig": agents.RunConfig,
         "Runner": agents.Runner,
         "agent": agent(scripted(last=3)),

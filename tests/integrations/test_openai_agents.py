@@ -30,7 +30,7 @@ from reading_loop import (
 )
 from strict_provider.server import Provider
 
-from autoprune import AgenticConversationPruner, PruneArgs
+from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
 from autoprune.integrations.openai_agents import call_model_input_filter
 
 
@@ -95,6 +95,21 @@ def test_instructions_and_tools_take_room_of_the_safe_zone_and_go_on_as_they_are
     sent = pruning()(data(given, instructions))
     assert sent.input != given
     assert sent.instructions is instructions
+
+
+def test_bound_thinking_is_an_error_before_the_request_and_stays_valid_with_refuse():
+    def sent(**args: Any) -> list[Any]:
+        return call_model_input_filter(PruneArgs(SAFE_ZONE, model=model, **args))(data(given)).input
+
+    model = "anthropic/claude-opus-5-5"
+    thinking = {"type": "reasoning", "summary": [], "content": [], "provider_data": {"model": model}}
+    given = [one for item in items(list(map(read_file, PATHS[:10]))) for one in (thinking, item)][1:]
+    with pytest.raises(SettingsError, match=r"a filter cannot send .* PruneArgs\(thinking_policy='refuse'\)"):
+        sent()
+    assert sent(thinking_policy="refuse") == given
+    assert sent(thinking_policy="report") != given
+    model, thinking["provider_data"]["model"] = "gpt-5", "gpt-5"
+    assert sent(thinking_policy="refuse") != given  # OpenAI binds no reasoning
 
 
 @dataclass
