@@ -6,7 +6,9 @@
 The events of the session are not changed.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from copy import copy
+from dataclasses import replace
 from typing import Any
 
 from google.adk.agents.callback_context import CallbackContext
@@ -14,8 +16,15 @@ from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.adk.plugins.base_plugin import BasePlugin
 
-from autoprune.integrations._hooks import Pruning, RequestPruner
+from autoprune.integrations._hooks import Pruning, RequestPruner, cannot_send
+from autoprune.planning.plan import ThinkingPolicy
+from autoprune.planning.thinking import policy
 from autoprune.planning.view import Strategy
+from autoprune.pruners import AgenticConversationPruner
+from autoprune.pruners.naming import AnyPruner
+from autoprune.wire import Entry, Location, Parser, Thought, fields_of, gemini
+
+IN_MODEL = "the model's own settings for them with PruneArgs(thinking_policy='report'), or "
 
 
 def before_model_callback(
@@ -25,11 +34,13 @@ def before_model_callback(
 
     `pruning` is a safe zone, settings, or a pruner. Contents that are not pruned stay the same objects. The tokens of
     the system instruction and the tools are counted.
+
+    The callback raises SettingsError if the request needs parameters, which it cannot add (`docs/thinking.md`).
     """
-    pruner = RequestPruner(pruning, strategy)
+    pruner = _ContentsPruner(pruning, strategy)
 
     def callback(callback_context: CallbackContext, llm_request: LlmRequest) -> None:
-        _prune_contents(pruner, llm_request)
+        pruner.prune(llm_request)
 
     return callback
 
@@ -40,26 +51,59 @@ class PruningPlugin(BasePlugin):
     def __init__(self, pruning: Pruning, *, strategy: str | Strategy | None = None, name: str = "autoprune") -> None:
         """Store a safe zone, settings, or a pruner. `name` identifies the plugin in the app."""
         super().__init__(name)
-        self._pruner = RequestPruner(pruning, strategy)
+        self._pruner = _ContentsPruner(pruning, strategy)
 
     async def before_model_callback(
         self, *, callback_context: CallbackContext, llm_request: LlmRequest
     ) -> LlmResponse | None:
         """Prune the contents of a request. Return None, so that the model answers it."""
-        _prune_contents(self._pruner, llm_request)
+        self._pruner.prune(llm_request)
         return None
 
 
-def _prune_contents(pruner: RequestPruner, request: LlmRequest) -> None:
-    # The field names of the REST API, so that the request is read like one at the proxy.
-    body = {
-        "contents": request.contents,
-        "systemInstruction": request.config.system_instruction,
-        "tools": [_schema(tool) for tool in request.config.tools or ()],
-        "cachedContent": request.config.cached_content,
-    }
-    path = f"/v1beta/models/{request.model}:generateContent"
-    request.contents = pruner.prune(body, path).body["contents"]
+class _ContentsPruner:
+    """Prunes the contents of requests. ADK writes messages as contents for all models, also for Claude."""
+
+    def __init__(self, pruning: Pruning, strategy: str | Strategy | None) -> None:
+        pruner = copy(pruning) if isinstance(pruning, AnyPruner) else AgenticConversationPruner(pruning)
+        pruner.formats = (_BoundContents(), *pruner.formats)
+        self._model = getattr(pruner.args, "model", None)
+        self._binding = RequestPruner(pruner, strategy)  # for models that bind thinking
+        self._others = RequestPruner(pruning, strategy)
+
+    def prune(self, request: LlmRequest) -> None:
+        """Replace the contents of a request. Raises SettingsError if it needs parameters."""
+        # The field names of the REST API, so that the request is read like one at the proxy.
+        body = {
+            "contents": request.contents,
+            "systemInstruction": request.config.system_instruction,
+            "tools": [_schema(tool) for tool in request.config.tools or ()],
+            "cachedContent": request.config.cached_content,
+        }
+        is_binding = policy(None, self._model or request.model) is ThinkingPolicy.DROP_BLOCK
+        pruner = self._binding if is_binding else self._others
+        sent = pruner.prune(body, f"/v1beta/models/{request.model}:generateContent")
+        if sent.result and sent.result.request_parameters:
+            raise cannot_send("an LlmRequest", sent.result.request_parameters, IN_MODEL)
+        request.contents = sent.body["contents"]
+
+
+class _BoundContents:
+    """The format of contents for a model that binds thinking. For Gemini's models, an edit invalidates no thought."""
+
+    NAME, media = gemini.NAME, gemini.media
+    seen, speaker, message = staticmethod(gemini.seen), staticmethod(gemini.speaker), staticmethod(gemini.message)
+
+    def parse(self, message: Mapping[str, object], at: int, parser: Parser) -> Entry:
+        """Read a content, with its thoughts."""
+        parts: Any = message.get("parts") or ()
+        texts = {index: part.get("text") for index, part in enumerate(map(fields_of, parts)) if part.get("thought")}
+        is_alone = len(texts) == len(parts)
+        thinking = [
+            Thought(Location((at, "parts", index)), parser.tokens(text), is_alone, self.NAME)
+            for index, text in texts.items()
+        ]
+        return replace(gemini.parse(message, at, parser), thinking=tuple(thinking))
 
 
 def _schema(tool: Any) -> object:

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
+from langchain.agents.structured_output import AutoStrategy, ProviderStrategy, ToolStrategy
 from langchain_core.messages import AIMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
@@ -24,9 +25,9 @@ class PruningMiddleware(AgentMiddleware):
     """Middleware that prunes the messages of each request, in synchronous and asynchronous runs and streams.
 
     `pruning` is a safe zone such as `"50k"`, settings (`PruneArgs`), or a pruner with an archive, callbacks or folding.
-    The safe zone limits everything that is sent: messages, system prompt and tools. The default strategy is
-    `cache_aware`. Prices, and the context window for a safe zone such as `0.6`, are those of the request's
-    model.
+    The safe zone limits everything that is sent: messages, system prompt, tools and the schema of a structured answer.
+    The default strategy is `cache_aware`. Prices, and the context window for a safe zone such as `0.6`, are those of
+    the request's model.
     """
 
     def __init__(self, pruning: Pruning, *, strategy: str | Strategy | None = None) -> None:
@@ -57,9 +58,20 @@ def _model_name(request: ModelRequest) -> str | None:
 
 
 def _texts_beside(request: ModelRequest) -> Sequence[str]:
-    """Return the texts that a request sends beside its messages: the system prompt and the schemas of its tools."""
+    """Return the texts that a request sends beside its messages: the system prompt, and schemas of tools and answer."""
     schemas = [tool if isinstance(tool, dict) else convert_to_openai_tool(tool) for tool in request.tools]
-    return [request.system_prompt or "", *map(json_text, schemas)]
+    return [request.system_prompt or "", *map(json_text, [*schemas, *_answer_schemas(request.response_format)])]
+
+
+def _answer_schemas(wanted: Any) -> list[dict[str, Any]]:
+    """Return the schemas of a structured answer as tools, since LangChain sends them as tools or in their place."""
+    if wanted is None:
+        return []
+    # Middleware may give a bare schema.
+    schema = wanted.schema if isinstance(wanted, ToolStrategy | ProviderStrategy | AutoStrategy) else wanted
+    # LangChain makes up a new name for a schema without a title, so names are not counted.
+    specs = ToolStrategy(schema).schema_specs
+    return [{"type": "function", "description": spec.description, "parameters": spec.json_schema} for spec in specs]
 
 
 def _with_result(request: ModelRequest, result: Result) -> ModelRequest:

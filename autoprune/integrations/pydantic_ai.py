@@ -20,9 +20,9 @@ class Pruning(AbstractCapability[Any]):
     """A capability that prunes the messages of each request, in all kinds of runs.
 
     `pruning` is a safe zone such as `"50k"`, settings (`PruneArgs`), or a pruner with an archive, callbacks or folding.
-    The safe zone limits everything that is sent: messages, instructions and tools. The default strategy is
-    `cache_aware`. Prices, and the context window for a safe zone such as `0.6`, are those of the request's
-    model.
+    The safe zone limits everything that is sent: messages, instructions, and the schemas of tools and output. The
+    default strategy is `cache_aware`. Prices, and the context window for a safe zone such as `0.6`, are those of the
+    request's model.
     """
 
     def __init__(self, pruning: _hooks.Pruning, *, strategy: str | Strategy | None = None) -> None:
@@ -50,13 +50,15 @@ class Pruning(AbstractCapability[Any]):
 
 
 def _texts_beside(request: ModelRequestContext) -> Sequence[str]:
-    """Return the texts that a request sends beside its messages: the instructions and the schemas of its tools."""
+    """Return the texts that a request sends beside its messages: instructions, and schemas of tools and output."""
     parameters = request.model_request_parameters
-    tools = [
-        {"name": tool.name, "description": tool.description, "parameters": tool.parameters_json_schema}
-        for tool in (*parameters.function_tools, *parameters.output_tools)
-    ]
-    return [*(part.content for part in parameters.instruction_parts or ()), *map(json_text, tools)]
+    tools = (*parameters.function_tools, *parameters.output_tools)
+    schemas = [(tool.name, tool.description, tool.parameters_json_schema) for tool in tools]
+    output = parameters.output_object
+    if output and not parameters.output_tools:  # the schema is sent either as a tool or beside the tools
+        schemas.append((output.name, output.description, output.json_schema))
+    written = (json_text(dict(zip(("name", "description", "parameters"), each, strict=True))) for each in schemas)
+    return [*(part.content for part in parameters.instruction_parts or ()), *written]
 
 
 def _with_thinking(parameters: Mapping[str, object], settings: Any, system: str) -> Any:

@@ -11,12 +11,16 @@ from typing import Any
 
 from strands.hooks import BeforeModelCallEvent, HookProvider, HookRegistry
 
+from autoprune.errors import SettingsError
 from autoprune.integrations._hooks import Pruning, RequestPruner
 from autoprune.planning.view import Strategy
 
 
 class PruningHook(HookProvider):
-    """Prunes an agent's messages before each call of its model. The system prompt and the tools are counted."""
+    """Prunes an agent's messages before each call of its model. The system prompt and the tools are counted.
+
+    A model call raises SettingsError before messages are folded or dropped if the agent has a session manager.
+    """
 
     def __init__(self, pruning: Pruning, *, strategy: str | Strategy | None = None) -> None:
         """Store a safe zone, settings, or a pruner."""
@@ -34,6 +38,12 @@ class PruningHook(HookProvider):
             "toolConfig": {"tools": agent.tool_registry.get_all_tool_specs()},
         }
         messages = self._pruner.prune(body, _path(agent.model)).body["messages"]
+        # When a session is restored, Strands skips as many stored messages as were removed from the agent's list.
+        if len(messages) < len(agent.messages) and getattr(agent, "_session_manager", None):
+            raise SettingsError(
+                "folding or dropping messages would make the agent's stored session unusable: use a strategy that only "
+                "clears results, such as cache_aware without fold_steps, or an agent without a session manager"
+            )
         if messages is not agent.messages:
             agent.messages[:] = messages  # the list itself is shared with the agent's loop
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import autoprune.wire.texts as texts
 from autoprune.conversation.messages import fields, fields_of, listed, nested, with_item, with_items
-from autoprune.conversation.transcript import Entry, Location, Speaker, ToolCall, ToolResult
+from autoprune.conversation.transcript import Entry, Location, Speaker, Thought, ToolCall, ToolResult
 from autoprune.tokens import MESSAGE_TOKENS, Count
 from autoprune.wire._media import OPENAI, Medium
 from autoprune.wire._parts import Payload, encrypted_tokens, payload, tokens
@@ -144,7 +144,19 @@ def _read_item(message: Mapping[str, object], kind: str, at: int, parser: Parser
     weight = _frame(message, parser) + _item_tokens(message, parser.count)
     if kind == "mcp_call":
         return _mcp_call(message, weight, at, parser)
-    return Entry(speaker(message), weight, (), tuple(_read_calls(message, kind, at, parser)))
+    # An item cannot lose its thinking and remain, so it is alone.
+    thinking = (Thought(Location((at, "content", 0)), weight, True, NAME),) if _is_claudes(message) else ()
+    return Entry(speaker(message), weight, (), tuple(_read_calls(message, kind, at, parser)), thinking)
+
+
+def _is_claudes(message: Mapping[str, object]) -> bool:
+    """Return whether an item is Claude's thinking. The OpenAI Agents SDK writes that of other APIs as reasoning.
+
+    OpenAI's own reasoning may stay behind an edit.
+    """
+    model = fields_of(message.get("provider_data")).get("model")
+    is_claudes = isinstance(model, str) and "claude" in model.lower()
+    return is_claudes and _item_type(message) == "reasoning" and isinstance(message.get("content"), list)
 
 
 def _item_type(message: Mapping[str, object]) -> str | None:

@@ -19,6 +19,7 @@ def names_of_openai_agents() -> dict[str, Any]:
 
     return {
         "asyncio": asyncio,
+        "ModelSettings": agents.ModelSettings,
         "RunConfig": agents.RunConfig,
         "Runner": agents.Runner,
         "agent": agent(scripted(last=3)),
@@ -94,6 +95,13 @@ def said(example: str) -> str:
 def test_the_code_of_every_page_runs():
     pages = {page.stem for page in (ROOT / "docs" / "integrations").glob("*.md")}
     assert pages == {*NAMES, "recipes", "plugins"}  # test_recipes.py and tests/e2e/test_assistant_plugins.py run these
+
+
+def test_a_pruner_that_no_adapter_gets_names_its_strategy():
+    # Adapters replace the class's default, the literal rule, by cache_aware.
+    calls = [call for page in NAMES for call in re.findall(r"AgenticConversationPruner\(.* formats=.*", text(page))]
+    assert calls
+    assert [call for call in calls if 'strategy="cache_aware"' not in call] == []
 
 
 @pytest.mark.filterwarnings("ignore:create_react_agent has been moved", "ignore:Item .* on TypedDict class")

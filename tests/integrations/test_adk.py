@@ -26,7 +26,7 @@ from reading_loop import (
 )
 from strict_provider.server import Provider
 
-from autoprune import AgenticConversationPruner, PruneArgs
+from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
 from autoprune.integrations.adk import PruningPlugin, before_model_callback
 
 # What google-genai does with aiohttp.
@@ -73,28 +73,44 @@ def test_a_streamed_run_is_pruned_alike():
     assert kept(events) == list(map(read_file, PATHS))
 
 
-def request(results: int, **config: Any) -> LlmRequest:
+def request(results: int, *, model: str = "gemini-2.5-pro", thoughts: bool = False, **config: Any) -> LlmRequest:
     """A request after a number of results."""
     contents = [types.Content(role="user", parts=[types.Part(text=TASK)])]
     for path in PATHS[:results]:
-        call = types.FunctionCall(name="read_file", args={"path": path})
-        answer = types.FunctionResponse(name="read_file", response={"result": read_file(path)})
-        contents.append(types.Content(role="model", parts=[types.Part(function_call=call)]))
-        contents.append(types.Content(role="user", parts=[types.Part(function_response=answer)]))
-    return LlmRequest(model="gemini-2.5-pro", contents=contents, config=types.GenerateContentConfig(**config))
+        thought = types.Part(text=f"{path} is next.", thought=True, thought_signature=b"signed")
+        call = types.Part.from_function_call(name="read_file", args={"path": path})
+        answer = types.Part.from_function_response(name="read_file", response={"result": read_file(path)})
+        contents.append(types.Content(role="model", parts=[*([thought] if thoughts else []), call]))
+        contents.append(types.Content(role="user", parts=[answer]))
+    return LlmRequest(model=model, contents=contents, config=types.GenerateContentConfig(**config))
 
 
-def pruned(request: LlmRequest) -> list[types.Content]:
-    before_model_callback(pruner())(None, request)
+def pruned(request: LlmRequest, **args: Any) -> list[types.Content]:
+    before_model_callback(PruneArgs(SAFE_ZONE, **args))(None, request)
     return request.contents
+
+
+def changed(asked: LlmRequest, **args: Any) -> list[int]:
+    """The indexes of the contents that are pruned."""
+    given = asked.contents
+    return [at for at, (one, other) in enumerate(zip(given, pruned(asked, **args), strict=True)) if one is not other]
 
 
 def test_contents_that_are_not_pruned_are_the_same_objects():
     asked = request(10)
-    given = asked.contents
-    changed = [one for one, other in zip(given, pruned(asked), strict=True) if one is not other]
-    assert changed
-    assert all(content.parts[0].function_response.response["result"] in map(read_file, PATHS) for content in changed)
+    responses = [at for at, content in enumerate(asked.contents) if content.parts[0].function_response]
+    cleared = changed(asked)
+    assert cleared
+    assert set(cleared) <= set(responses)
+
+
+def test_bound_thinking_is_an_error_before_the_request_and_stays_valid_with_refuse():
+    asked, options = request(10, thoughts=True), {"model": "claude-opus-5-5", "thoughts": True}
+    with pytest.raises(SettingsError, match=r"an LlmRequest cannot send .* PruneArgs\(thinking_policy='refuse'\)"):
+        pruned(request(10, **options))
+    assert changed(request(10, **options), thinking_policy="refuse") == []
+    assert changed(request(10, **options), thinking_policy="report") == changed(request(10, model="claude-opus-5-5"))
+    assert changed(request(10, thoughts=True), thinking_policy="refuse") == changed(asked)  # Gemini binds no thought
 
 
 def test_the_system_instruction_and_the_tools_take_room_of_the_safe_zone():

@@ -12,6 +12,7 @@ from reading_loop import ANSWERED, CALLS, DONE, PATHS, SAFE_ZONE, FailureError
 
 pytest.importorskip("langchain")
 from langchain.agents import create_agent
+from langchain.agents.structured_output import ToolStrategy
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_loop import CONFIG, INPUT, SYSTEM, Failing, Scripted, read_file
 from langgraph.checkpoint.memory import InMemorySaver
@@ -116,11 +117,12 @@ def test_a_small_conversation_is_sent_unchanged():
     assert request.prompts[0][1].text == "Hi."
 
 
-def beside(*, system: str | None = SYSTEM, tools: Any = (read_file,)) -> int:
+def beside(*, system: str | None = SYSTEM, tools: Any = (read_file,), **options: Any) -> int:
     """The tokens that the last report has for what is sent beside the messages."""
     events: list[PruneEvent] = []
     pruner = AgenticConversationPruner(SAFE_ZONE, on_pruned=events.append)
-    graph = create_agent(Scripted(), list(tools), system_prompt=system, middleware=[PruningMiddleware(pruner)])
+    middleware = [PruningMiddleware(pruner)]
+    graph = create_agent(Scripted(), list(tools), system_prompt=system, middleware=middleware, **options)
     invoked(graph)
     return events[-1].report.floor["sent beside"]
 
@@ -130,6 +132,14 @@ def test_system_prompt_and_tools_count():
     assert beside(system=long) - beside() == tokens(long) - tokens(SYSTEM)
     search = {"type": "web_search", "note": long}
     assert beside(tools=[read_file, search]) - beside() == pytest.approx(tokens(json.dumps(search)), abs=5)
+
+
+ANSWER = {"title": "Answer", "type": "object", "properties": {"note": {"type": "string", "description": SYSTEM * 200}}}
+
+
+@pytest.mark.parametrize("wanted", [ANSWER, {"oneOf": [ANSWER]}, ToolStrategy(ANSWER)])
+def test_the_schema_of_a_structured_answer_counts(wanted: Any):
+    assert beside(response_format=wanted) - beside() == pytest.approx(tokens(json.dumps(ANSWER)), abs=30)
 
 
 def test_a_share_is_one_of_the_window_of_the_requests_model():

@@ -3,15 +3,17 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
+from pydantic import Field
 
 pytest.importorskip("agents.testing", reason="the OpenAI Agents SDK with its testing module is not installed")
 
 import openai_agents_loop as loop
-from agents import SQLiteSession
+from agents import Agent, AgentOutputSchema, SQLiteSession, handoff
 from agents.run import CallModelData, ModelInputData
 from reading_loop import (
     ANSWERED,
@@ -28,7 +30,7 @@ from reading_loop import (
 )
 from strict_provider.server import Provider
 
-from autoprune import AgenticConversationPruner, PruneArgs
+from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
 from autoprune.integrations.openai_agents import call_model_input_filter
 
 
@@ -62,8 +64,8 @@ def test_a_streamed_run_is_pruned_alike():
     assert outputs(result.to_input_list()) == list(map(read_file, PATHS))
 
 
-def data(items: list[Any], instructions: str | None = None) -> CallModelData[Any]:
-    agent = loop.agent(loop.scripted())
+def data(items: list[Any], instructions: str | None = None, **changes: Any) -> CallModelData[Any]:
+    agent = loop.agent(loop.scripted()).clone(**changes)
     return CallModelData(model_data=ModelInputData(input=items, instructions=instructions), agent=agent, context=None)
 
 
@@ -93,6 +95,41 @@ def test_instructions_and_tools_take_room_of_the_safe_zone_and_go_on_as_they_are
     sent = pruning()(data(given, instructions))
     assert sent.input != given
     assert sent.instructions is instructions
+
+
+def test_bound_thinking_is_an_error_before_the_request_and_stays_valid_with_refuse():
+    def sent(**args: Any) -> list[Any]:
+        return call_model_input_filter(PruneArgs(SAFE_ZONE, model=model, **args))(data(given)).input
+
+    model = "anthropic/claude-opus-5-5"
+    thinking = {"type": "reasoning", "summary": [], "content": [], "provider_data": {"model": model}}
+    given = [one for item in items(list(map(read_file, PATHS[:10]))) for one in (thinking, item)][1:]
+    with pytest.raises(SettingsError, match=r"a filter cannot send .* PruneArgs\(thinking_policy='refuse'\)"):
+        sent()
+    assert sent(thinking_policy="refuse") == given
+    assert sent(thinking_policy="report") != given
+    model, thinking["provider_data"]["model"] = "gpt-5", "gpt-5"
+    assert sent(thinking_policy="refuse") != given  # OpenAI binds no reasoning
+
+
+@dataclass
+class Answer:
+    note: Annotated[str, Field(description="word " * 8_000)]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"handoffs": [Agent(name="writer", handoff_description="word " * 8_000)]},
+        {"handoffs": [handoff(Agent(name="writer"), tool_description_override="word " * 8_000)]},
+        {"output_type": Answer},
+        {"output_type": AgentOutputSchema(Answer)},
+    ],
+)
+def test_schemas_of_handoffs_and_of_the_output_take_room_of_the_safe_zone(changes: dict[str, Any]):
+    given = items(list(map(read_file, PATHS[:6])))
+    assert pruning()(data(given)).input == given
+    assert pruning()(data(given, **changes)).input != given
 
 
 @pytest.mark.parametrize("run", [loop.run, loop.run_streamed])

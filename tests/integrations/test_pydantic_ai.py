@@ -11,6 +11,8 @@ pytest.importorskip("pydantic_ai")
 from pydantic_ai import capture_run_messages
 from pydantic_ai.capabilities import ProcessHistory
 from pydantic_ai.messages import ModelMessage, ThinkingPart, ToolCallPart, ToolReturnPart
+from pydantic_ai.models import ModelRequestContext, ModelRequestParameters
+from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai_loop import INSTRUCTIONS, LIMITS, Failing, Scripted
 
 from autoprune import AgenticConversationPruner, ConversationPruner, PruneEvent, SettingsError
@@ -102,6 +104,18 @@ def test_instructions_and_tools_count():
     long = "Read every file with care. " * 200
     assert beside(instructions=long) - beside() == pytest.approx(tokens(long) - tokens(INSTRUCTIONS), abs=1)
     assert 20 < beside(tools=[write_file]) - beside() < 100
+
+
+def test_the_schema_of_a_native_output_counts(played: Any):
+    def sent(output: OutputObjectDefinition | None) -> list[ModelMessage]:
+        parameters = ModelRequestParameters(output_mode="native", output_object=output)
+        request = ModelRequestContext(
+            model=played[0].model, messages=played[1][:13], model_settings=None, model_request_parameters=parameters
+        )
+        return asyncio.run(Pruning(SAFE_ZONE).before_model_request(None, request)).messages
+
+    assert sent(None) == played[1][:13]
+    assert sent(OutputObjectDefinition({"description": "word " * 8_000})) != played[1][:13]
 
 
 def test_a_share_is_one_of_the_window_of_the_requests_model():

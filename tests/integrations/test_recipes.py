@@ -4,13 +4,16 @@ import asyncio
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from pages import ROOT, blocks
-from reading_loop import CALLS, PATHS, SAFE_ZONE, TASK, read_file
+from reading_loop import CALLS, DONE, PATHS, SAFE_ZONE, SCRIPT, TASK, figures_of, read_file
+from strict_provider.server import Provider
 
 from autoprune import AgenticConversationPruner
+from autoprune.planning.thinking import BETA, drop_block
 
 pruner = AgenticConversationPruner(None)
 
@@ -178,6 +181,22 @@ def test_agno():
     check([pruner.count_tokens(prompt) for prompt in prompts])
     kept = [message.content for message in run.messages if message.role == "tool"]
     assert kept == list(map(read_file, PATHS))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_agno_with_a_model_that_binds_thinking(strict_provider: Provider):
+    pytest.importorskip("agno")
+    from agno.agent import Agent
+    from agno.models.anthropic import Claude
+
+    strict_provider.play.script = [replace(turn, thinking="One after the other.") for turn in SCRIPT]
+    drops = {"thinking": drop_block()["thinking"], "betas": [BETA]}
+    model = recipe("Agno")["pruning"](Claude, SAFE_ZONE)
+    client = {"api_key": "none", "client_params": {"base_url": strict_provider.url}}
+    agent = Agent(model=model(id="claude-opus-5-5", **drops, **client), tools=[read_file], telemetry=False)
+    assert agent.run(TASK).content == DONE
+    assert strict_provider.refusals == []
+    assert figures_of(strict_provider).requests == CALLS + 1
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,11 +25,12 @@ from reading_loop import (
 )
 from strands import Agent
 from strands.agent.conversation_manager import NullConversationManager
+from strands.session.file_session_manager import FileSessionManager
 from strands.types.content import Messages
 from strands.types.exceptions import EventLoopException
 from strict_provider.server import Provider
 
-from autoprune import AgenticConversationPruner, PruneArgs
+from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs
 from autoprune.integrations.strands import PruningHook
 
 
@@ -89,6 +91,19 @@ def test_the_system_prompt_takes_room_of_the_safe_zone():
     agent(TASK)
     assert figures(talkative.prompts).largest + 8_000 <= SAFE_ZONE
     assert figures(plain.prompts).largest + 8_000 > SAFE_ZONE
+
+
+@pytest.mark.parametrize("pruning", [ConversationPruner(SAFE_ZONE), "cache_aware(fold_steps=2)"])
+def test_a_stored_session_is_not_folded(pruning: Any, tmp_path: Path):
+    def played(**options: Any) -> Agent:
+        pruner = AgenticConversationPruner(SAFE_ZONE, strategy=pruning) if isinstance(pruning, str) else pruning
+        agent = loop.agent(loop.Scripted(), hooks=[PruningHook(pruner)], **options)
+        agent(TASK)
+        return agent
+
+    assert len(played(conversation_manager=NullConversationManager()).messages) < 2 * CALLS
+    with pytest.raises(EventLoopException, match="stored session unusable: use a strategy that only clears"):
+        played(session_manager=FileSessionManager("one", storage_dir=str(tmp_path)))
 
 
 def called(agent: Agent) -> None:

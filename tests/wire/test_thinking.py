@@ -186,6 +186,30 @@ def test_thinking_that_is_alone_in_its_message_stays():
     assert notes(result) == (f"{stays}: models that bind thinking refuse them",)
 
 
+def items(model: str) -> list[Message]:
+    """A call and its result, then reasoning, as the OpenAI Agents SDK writes the answers of a model."""
+    thought = {"text": "It is a program.", "type": "reasoning_text"}
+    return [
+        asked("What is in 0.py?"),
+        {"type": "function_call", "call_id": "c0", "name": "read_file", "arguments": '{"path": "0.py"}'},
+        {"type": "function_call_output", "call_id": "c0", "output": words(400)},
+        {"type": "reasoning", "id": "r", "summary": [], "content": [thought], "provider_data": {"model": model}},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "A program."}]},
+        asked("And now?"),
+    ]
+
+
+@pytest.mark.parametrize(("model", "binds"), [("anthropic/claude-opus-5-5", True), ("gpt-5", False)])
+def test_reasoning_is_bound_only_if_it_is_claudes(model: str, binds: bool):
+    given = items(model)
+    cleared = pruner(200, model=model).prune(given)
+    assert cleared.conversation == [*given[:2], {**given[2], "output": SENTENCE}, *given[3:]]
+    assert cleared.request_parameters == (PARAMETERS if binds else {})
+    assert pruner(200, "strip").prune(given).conversation == cleared.conversation
+    assert pruner(200, "refuse").prune(given).conversation == (given if binds else cleared.conversation)
+    assert pruner(200).get_cleanup_statistics(given, cleared.conversation)["tool_results_cleaned"] == 1
+
+
 def test_thinking_before_a_shortened_argument_in_the_same_message_stays_valid():
     wrote = called(0, thinking("I write."), arguments={"path": "a.py", "content": words(600)})
     result = {"type": "tool_result", "tool_use_id": "toolu_0", "content": "Done.", "is_error": False}
