@@ -38,6 +38,7 @@ from autoprune.wire import media as by_rule
 NAME = "pydantic_ai"
 MARK = "autoprune: place"  # the metadata key that `strip_unsent` writes
 KINDS = {"request": Speaker.USER, "response": Speaker.MODEL}
+ROLES = {Speaker.SYSTEM: "system", Speaker.USER: "user", Speaker.MODEL: "assistant", Speaker.TOOL: "user"}
 RETURN, RETRY = "tool-return", "retry-prompt"
 FAILED = {"failed": True, "retried": True, "success": False}  # other outcomes are not errors of a tool
 CALLS = ("tool-call", "builtin-tool-call")  # the second is counted, but no result answers it
@@ -58,6 +59,11 @@ def speaker(message: Mapping[str, object]) -> Speaker:
     if who is Speaker.USER and parts and all(part.get("part_kind") == "system-prompt" for part in parts):
         return Speaker.SYSTEM
     return Speaker.TOOL if who is Speaker.USER and parts and all(map(_is_result, parts)) else who
+
+
+def role(message: Mapping[str, object]) -> str | None:
+    """Return the role that Anthropic's API has for a message: results are the user's."""
+    return ROLES.get(speaker(message))
 
 
 def message(role: str, text: str) -> Any:

@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from folding_loop import STRATEGIES, prompts, short
 
 pytest.importorskip("pydantic_ai")
 from pydantic_ai.messages import (
@@ -128,6 +129,33 @@ def test_messages_that_a_fold_joins_keep_their_metadata(strategy: str):
     own = {part.tool_call_id: part.metadata for one in messages for part in one.parts if hasattr(part, "metadata")}
     left = {part.tool_call_id: part.metadata for one in got for part in one.parts if hasattr(part, "metadata")}
     assert left.items() <= own.items()
+
+
+def on_the_wire(messages: list[Any]) -> list[tuple[str, str]]:
+    """The roles and texts of the messages that Pydantic AI makes of these for Chat Completions."""
+    roles = {"system-prompt": "system", "user-prompt": "user", "tool-return": "tool"}
+    parts = [part for message in messages for part in message.parts]
+    return [(roles.get(part.part_kind, "assistant"), getattr(part, "content", "")) for part in parts]
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_folds_send_the_same_as_those_of_chat_completions(strategy: str, whole: bool):
+    messages: list[Any] = [ModelRequest([SystemPromptPart("You code.")]), ModelRequest([UserPromptPart("Find it.")])]
+    for number in range(20):
+        call, result = replace(CALL, tool_call_id=f"c{number}"), ToolReturnPart("read", LONG, f"c{number}")
+        messages += [ModelResponse([call]), ModelRequest([result]), ANSWER]
+        messages.append(ModelRequest([UserPromptPart(f"Then go on after {number}.")]))
+    wire: list[Any] = [{"role": role, "content": text} for role, text in on_the_wire(messages)]
+    arguments = {"name": "read", "arguments": '{"path": "a.py"}'}
+    for number, at in enumerate(range(2, len(wire), 4)):
+        wire[at]["tool_calls"] = [{"id": f"c{number}", "type": "function", "function": arguments}]
+        wire[at + 1]["tool_call_id"] = f"c{number}"
+    own = ConversationPruner(4_000, short, strategy=strategy, formats=[pydantic_ai_messages])
+    sent = prompts(own, messages, 2, whole=whole)
+    chat = prompts(ConversationPruner(4_000, short, strategy=strategy), wire, 2, whole=whole)
+    assert [*map(on_the_wire, sent)] == [[(each["role"], each["content"]) for each in prompt] for prompt in chat]
+    assert str(sent[-1]).count("[Summary of") == (strategy != "keep_last")
 
 
 def test_a_history_that_was_stored_as_json_is_recognized():
