@@ -44,6 +44,13 @@ def fields_of(value: object) -> Mapping[str, object]:
     return fields(value) or NOTHING
 
 
+def role_of(message: object) -> str | None:
+    """Return the role of a message; Gemini's messages without one are the user's."""
+    own = fields_of(message)
+    role = own.get("role")
+    return role if isinstance(role, str) else "user" if role is None and "parts" in own else None
+
+
 def listed(content: object) -> object:
     """Convert a tuple of blocks to a list; return any other content unchanged."""
     return list(content) if isinstance(content, tuple) else content

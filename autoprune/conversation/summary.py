@@ -20,12 +20,12 @@ new summary in place of the messages that it covers.
 """
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from autoprune.conversation.edits import Fold
-from autoprune.conversation.messages import compaction_text, fields_of, with_item
+from autoprune.conversation.messages import compaction_text, fields_of, role_of, with_item
 from autoprune.conversation.transcript import Entry, Speaker
 from autoprune.tokens import Count
 
@@ -38,7 +38,10 @@ HEAD = re.compile(rf"\[Summary of (\d{{1,9}}) earlier messages \(max (\d{{1,9}})
 END = "\n[/Summary]"
 SLACK_TOKENS = 2  # counts of joined texts need not add up
 GAP = "\n\n"  # between the summary and the user's text after it
-SYSTEM_ROLES = ("system", "developer")
+SYSTEM_ROLES, USER = ("system", "developer"), "user"
+PROMPT = "user-prompt"  # Pydantic AI's part for words of the user
+
+RoleOf: TypeAlias = Callable[[object], str | None]  # the role of a message
 
 
 @dataclass(frozen=True)
@@ -79,18 +82,19 @@ def overhead(count: Count, messages: int, room: int) -> int:
     return count(wrap_summary("", messages, room, CALLS_IN_TEXT) + GAP) + SLACK_TOKENS
 
 
-def find_summary(messages: Sequence[object]) -> RunningSummary | None:
+def find_summary(messages: Sequence[object], role: RoleOf = role_of) -> RunningSummary | None:
     """Find the summary that an earlier prune inserted after the system messages; None if there is no summary.
 
-    If the provider has compacted the conversation, the summary is in the first message of the user after that.
+    If the provider has compacted the conversation, the summary is in the first message of the user after that. `role`
+    returns the role of a message.
     """
     start = next((at for at in range(len(messages) - 1, -1, -1) if compaction_text(messages[at])), None)
     if start is not None:
-        at = next((at for at in range(start, len(messages)) if is_user_message(messages[at])), None)
+        at = next((at for at in range(start, len(messages)) if role(messages[at]) == USER), None)
         return None if at is None else _parse_summary(at, messages[at], is_after_results=True)
     for at, message in enumerate(messages):
-        if fields_of(message).get("role") not in SYSTEM_ROLES:
-            return _parse_summary(at, message) if is_user_message(message) else None
+        if (speaks := role(message)) not in SYSTEM_ROLES:
+            return _parse_summary(at, message) if speaks == USER else None
     return None
 
 
@@ -99,7 +103,7 @@ def _parse_summary(at: int, message: object, *, is_after_results: bool = False) 
     name, content = content_of(message)
     is_blocks = isinstance(content, list | tuple) and bool(content)
     first = _find_head(content) if is_after_results else 0
-    text = fields_of(content[first]).get("text") if is_blocks else content  # type: ignore[index]
+    text = _text_of(content[first])[1] if is_blocks else content  # type: ignore[index]
     if not isinstance(text, str) or not (match := HEAD.match(text)):
         return None
     end = text.find(END, match.end())
@@ -108,7 +112,7 @@ def _parse_summary(at: int, message: object, *, is_after_results: bool = False) 
     words = text[end + len(END) + len(GAP) :]
     rest: object = with_item(message, name, words) if words else None
     if isinstance(content, list | tuple):
-        rest_of_block = [with_item(content[first], "text", words)] if words else []
+        rest_of_block = [with_item(content[first], _text_of(content[first])[0], words)] if words else []
         blocks = [*content[:first], *rest_of_block, *content[first + 1 :]]
         rest = with_item(message, name, blocks) if blocks else None
     return RunningSummary(
@@ -124,8 +128,15 @@ def _parse_summary(at: int, message: object, *, is_after_results: bool = False) 
 def _find_head(content: object) -> int:
     """Return the index of the block that begins with a summary's mark, after results and words; 0 if there is none."""
     blocks = content if isinstance(content, list | tuple) else ()
-    texts = ((at, fields_of(block).get("text")) for at, block in enumerate(blocks))
+    texts = ((at, _text_of(block)[1]) for at, block in enumerate(blocks))
     return next((at for at, text in texts if isinstance(text, str) and HEAD.match(text)), 0)
+
+
+def _text_of(block: object) -> tuple[str, object]:
+    """Return the name of the field that holds a block's text, and the text."""
+    own = fields_of(block)
+    name = "content" if own.get("part_kind") == PROMPT else "text"
+    return name, own.get(name)
 
 
 def without_summary(messages: Sequence[Any], found: RunningSummary | None) -> list[Any]:
@@ -136,9 +147,9 @@ def without_summary(messages: Sequence[Any], found: RunningSummary | None) -> li
     return bare
 
 
-def with_separate_summary(messages: Sequence[Any]) -> Sequence[Any]:
+def with_separate_summary(messages: Sequence[Any], role: RoleOf = role_of) -> Sequence[Any]:
     """Return the messages, with a summary at the head of a message moved to a separate message."""
-    summary = find_summary(messages)
+    summary = find_summary(messages, role)
     if summary is None or summary.rest is None:
         return messages
     alone = {"role": "user", "content": wrap_summary(summary.text, summary.messages, summary.room, summary.calls)}
@@ -157,7 +168,12 @@ class AssembledMessage(NamedTuple):
 
 
 def assemble(
-    messages: Sequence[Any], gone: Collection[int], added: Mapping[int, Any], *, moves_system: bool = False
+    messages: Sequence[Any],
+    gone: Collection[int],
+    added: Mapping[int, Any],
+    role: RoleOf = role_of,
+    *,
+    moves_system: bool = False,
 ) -> list[AssembledMessage]:
     """Return the messages that are not in `gone`, with each of the `added` messages of the user before its index.
 
@@ -177,8 +193,8 @@ def assemble(
     last: int | None = None  # the old index of the message that the newest one ends with
     for one in kept:
         between = None if last is None or one.at is None else messages[last + 1 : one.at]
-        were_neighbors = between is not None and all(map(is_user_message, between))
-        if assembled and not were_neighbors and is_user_message(assembled[-1].message) and is_user_message(one.message):
+        were_neighbors = between is not None and all(role(each) == USER for each in between)
+        if assembled and not were_neighbors and role(assembled[-1].message) == role(one.message) == USER:
             before = assembled[-1]
             joined = join_messages(before.message, one.message, keeps_first=one.at is None)
             assembled[-1] = AssembledMessage(joined, None, (*before.sources, *one.sources))
@@ -197,8 +213,8 @@ def _move_system(kept: Sequence[AssembledMessage], messages: Sequence[Any]) -> l
         if _is_system(one.message):
             waiting.append(one)
             continue
-        if moved and not is_user_message(one.message):
-            if is_user_message(moved[-1].message):
+        if moved and role_of(one.message) != USER:
+            if role_of(moved[-1].message) == USER:
                 place = len(moved)
             if waiting and _may_follow(waiting[0], moved[-1], messages):
                 moved, waiting = [*moved, *waiting], []
@@ -214,7 +230,7 @@ def _is_system(message: object) -> bool:
 
 def _may_follow(system: AssembledMessage, before: AssembledMessage, messages: Sequence[Any]) -> bool:
     """Return whether a system message may follow a message: the user's, or the one that it followed already."""
-    if is_user_message(before.message) or before.at is None or system.at is None:
+    if role_of(before.message) == USER or before.at is None or system.at is None:
         return True
     return before.at < system.at and all(map(_is_system, messages[before.at + 1 : system.at]))
 
@@ -232,11 +248,38 @@ def join_messages(first: object, second: object, *, keeps_first: bool = False) -
     (name, _), (_, before), (_, content) = map(content_of, (base, first, second))
     if isinstance(before, str) and isinstance(content, str):
         return with_item(base, name, f"{before}{GAP}{content}")
-    blocks = [*_blocks(before, content), *_blocks(content, before)]
+    blocks = _join_blocks(_blocks(before, content), _blocks(content, before))
     sdk_class: Any = next((type(block) for block in blocks if hasattr(block, "model_validate")), None)
     if sdk_class:
         blocks = [sdk_class.model_validate(block) if isinstance(block, dict) else block for block in blocks]
     return with_item(base, name, blocks)
+
+
+def _join_blocks(first: list[Any], second: list[Any]) -> list[Any]:
+    """Join two lists of blocks. Texts that Pydantic AI would send as two messages become one."""
+    if not (first and second and _is_prompt(first[-1]) and _is_prompt(second[0])):
+        return [*first, *second]
+    text = f"{first[-1].content}{GAP}{second[0].content}"
+    return [*first[:-1], with_item(second[0], "content", text), *second[1:]]
+
+
+def _is_prompt(part: object) -> bool:
+    own = fields_of(part)
+    return own.get("part_kind") == PROMPT and isinstance(own.get("content"), str)
+
+
+def edge_text(message: object, at: int) -> str | None:
+    """Return the text at the end `at` (0 or -1) of a message of the user, which another text would join.
+
+    "" if that would become a separate part, and None if all texts would become blocks.
+    """
+    content = content_of(message)[1]
+    if isinstance(content, str):
+        return content
+    parts = [*map(fields_of, content)] if isinstance(content, list | tuple) else []
+    if not any("part_kind" in part for part in parts):
+        return None
+    return str(parts[at]["content"]) if _is_prompt(parts[at]) else ""
 
 
 def _blocks(content: object, other: object) -> list[object]:
@@ -246,12 +289,6 @@ def _blocks(content: object, other: object) -> list[object]:
     others = [fields_of(block) for block in other] if isinstance(other, list | tuple) else []
     kind = "input_text" if any(block.get("type") == "input_text" for block in others) else "text"
     return [{"type": kind, "text": content}] if content else []
-
-
-def is_user_message(message: object) -> bool:
-    """Return whether a message has the user's role, whatever it holds."""
-    own = fields_of(message)
-    return own.get("role") == "user" or (own.get("role") is None and "parts" in own)
 
 
 def call_style(folds: Iterable[Fold], running: RunningSummary | None, entries: Sequence[Entry]) -> str:

@@ -138,9 +138,9 @@ class Thought:
 class Entry:
     """One parsed message: its speaker, its tokens, the calls and results in it, and the model's thinking.
 
-    `texts` are the words of the message: its texts without thinking, calls and results. `role` is the role that the
-    message names; items of the Responses API other than messages have none. `format` is the name of its format, and
-    `message` the caller's message itself, which only the caller's own functions get.
+    `texts` are the words of the message: its texts without thinking, calls and results. `role` is the role of the
+    message, which may be "user" if it holds results; items of the Responses API other than messages have none. `format`
+    is the name of its format, and `message` the caller's message itself, which only the caller's own functions get.
 
     `begins_request` says that a request precedes the message: the message is the model's first one after others, or a
     later message with results in a conversation that begins with results.

@@ -43,6 +43,7 @@ SPEAKERS: Mapping[object, Speaker] = {
     **dict.fromkeys(("ai", "AIMessageChunk", "assistant"), Speaker.MODEL),
     **dict.fromkeys(("tool", "ToolMessageChunk", "function", "FunctionMessageChunk"), Speaker.TOOL),
 }
+ROLES = {Speaker.SYSTEM: "system", Speaker.USER: "user", Speaker.MODEL: "assistant", Speaker.TOOL: "tool"}
 WITH_ROLE = ("chat", "ChatMessageChunk")  # types whose speaker is in the field `role`
 CALLS = (
     "tool_calls",
@@ -65,6 +66,11 @@ def speaker(message: Mapping[str, object]) -> Speaker:
     """Return the speaker of a message."""
     kind = message.get("type")
     return SPEAKERS.get(message.get("role") if kind in WITH_ROLE else kind, Speaker.OTHER)
+
+
+def role(message: Mapping[str, object]) -> str | None:
+    """Return the role that Chat Completions has for a message."""
+    return ROLES.get(speaker(message))
 
 
 def message(role: str, text: str) -> Any:

@@ -12,7 +12,7 @@ part that names its tool. A tool may return any value; when it is cleared, a tex
 A return with a `tool_kind` is never cleared: the framework reads it again later.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -36,8 +36,9 @@ from autoprune.wire import (
 from autoprune.wire import media as by_rule
 
 NAME = "pydantic_ai"
-MARK = "autoprune: number of the message"  # the metadata key that `strip_unsent` writes
+MARK = "autoprune: place"  # the metadata key that `strip_unsent` writes
 KINDS = {"request": Speaker.USER, "response": Speaker.MODEL}
+ROLES = {Speaker.SYSTEM: "system", Speaker.USER: "user", Speaker.MODEL: "assistant", Speaker.TOOL: "user"}
 RETURN, RETRY = "tool-return", "retry-prompt"
 FAILED = {"failed": True, "retried": True, "success": False}  # other outcomes are not errors of a tool
 CALLS = ("tool-call", "builtin-tool-call")  # the second is counted, but no result answers it
@@ -60,6 +61,11 @@ def speaker(message: Mapping[str, object]) -> Speaker:
     return Speaker.TOOL if who is Speaker.USER and parts and all(map(_is_result, parts)) else who
 
 
+def role(message: Mapping[str, object]) -> str | None:
+    """Return the role that Anthropic's API has for a message: results are the user's."""
+    return ROLES.get(speaker(message))
+
+
 def message(role: str, text: str) -> Any:
     """Create a message with a text. Only this function needs Pydantic AI."""
     from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, UserPromptPart
@@ -68,24 +74,27 @@ def message(role: str, text: str) -> Any:
 
 
 def strip_unsent(message: Any, at: int) -> Any:
-    """Replace the metadata of message number `at` by that number; unchanged without metadata."""
-    is_request = message.kind == "request"
-    if not _has_metadata(message) and not (is_request and any(map(_has_metadata, message.parts))):
+    """Replace the metadata of message number `at`, and of each part, by where it was; unchanged without metadata."""
+    if not any(map(_has_metadata, (message, *message.parts))):
         return message
-    parts = [replace(part, metadata=None) if is_request and _has_metadata(part) else part for part in message.parts]
-    return replace(message, parts=parts, metadata={MARK: at})
+    numbered = enumerate(message.parts)
+    parts = [replace(part, metadata={MARK: (at, index)}) if _has_metadata(part) else part for index, part in numbered]
+    return replace(message, parts=parts, metadata={MARK: at} if _has_metadata(message) else None)
 
 
 def restore_unsent(message: Any, messages: Sequence[Any]) -> Any:
-    """Restore the metadata of a stripped message by its number; unchanged without a number."""
-    at = (message.metadata or {}).get(MARK)
-    if at is None:
-        return message
-    before, parts = messages[at], message.parts
-    if message.kind == "request":
-        pairs = zip(before.parts, parts, strict=True)
-        parts = [replace(new, metadata=old.metadata) if _has_metadata(old) else new for old, new in pairs]
-    return replace(message, parts=parts, metadata=before.metadata)
+    """Restore the metadata of a stripped message and of its parts, which a fold may have joined with others."""
+    parts = [_restored(part, lambda place: messages[place[0]].parts[place[1]]) for part in message.parts]
+    if any(new is not old for new, old in zip(parts, message.parts, strict=True)):
+        message = replace(message, parts=parts)
+    return _restored(message, lambda at: messages[at])
+
+
+def _restored(value: Any, find: Callable[[Any], Any]) -> Any:
+    """Restore the metadata of a message or part from the one that `find` finds; unchanged without a mark."""
+    metadata: Any = getattr(value, "metadata", None)
+    is_marked = isinstance(metadata, dict) and MARK in metadata
+    return replace(value, metadata=find(metadata[MARK]).metadata) if is_marked else value
 
 
 def _has_metadata(value: Any) -> bool:

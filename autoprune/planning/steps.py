@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from autoprune.conversation.edits import AnyReason, Fold
 from autoprune.conversation.folded_steps import FoldedSteps
-from autoprune.conversation.summary import GAP, content_of
+from autoprune.conversation.summary import GAP, edge_text
 from autoprune.conversation.transcript import Entry, Speaker, ToolCall, ToolResult
 from autoprune.tokens import MESSAGE_TOKENS, Count
 
@@ -114,13 +114,16 @@ def added_tokens(text: str, before: Sequence[Entry | str], after: Sequence[Entry
 
     They all become one message.
     """
-    contents = [content_of(each.message)[1] if isinstance(each, Entry) else each for each in (*before, *after)]
-    are_texts = all(isinstance(content, str) for content in contents)  # otherwise each one becomes blocks
-    first = str(contents[0]) if before and are_texts else ""
-    last = str(contents[len(before)]) if after and are_texts else ""
+    above, below = [_edge_text(each, -1) for each in before], [_edge_text(each, 0) for each in after]
+    are_texts = None not in (*above, *below)  # otherwise each one becomes blocks
+    first, last = (side[0] or "" if side and are_texts else "" for side in (above, below))
     whole = GAP.join(filter(None, (first, text, last)))
     messages = sum(any(map(_is_counted, side)) for side in (before, after))
     return count(whole) - count(first) - count(last) + MESSAGE_TOKENS * (1 - messages)
+
+
+def _edge_text(each: Entry | str, at: int) -> str | None:
+    return each if isinstance(each, str) else edge_text(each.message, at)
 
 
 def _is_counted(each: Entry | str) -> bool:

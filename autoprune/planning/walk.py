@@ -48,7 +48,6 @@ from autoprune.conversation.edits import (
     split_mark,
     trim_text,
 )
-from autoprune.conversation.summary import is_user_message
 from autoprune.conversation.transcript import Entry, Part, Path, Speaker, Thought, ToolResult, Transcript
 from autoprune.economics import Invoice
 from autoprune.planning._candidates import Parts, References, inputs_of
@@ -556,7 +555,7 @@ class Walk:
         """Yield the user's messages and the texts of folds from message `at` on, which become one message."""
         while 0 <= at < len(self.entries):
             fold = next((each for each in self._folded if at in each.messages), None)
-            if fold is None and not is_user_message(self.entries[at].message):
+            if fold is None and self.entries[at].role != "user":
                 return
             yield fold.text if fold else self.entries[at]
             at += direction * len(fold.messages if fold else (at,))

@@ -16,7 +16,7 @@ from loguru import logger
 from autoprune.conversation.archive import Archive, ArchiveLike, check_archive
 from autoprune.conversation.edits import SENTENCE, Placeholder, apply, element, savings_by_message, strip_thinking
 from autoprune.conversation.messages import fields_of
-from autoprune.conversation.summary import AssembledMessage, assemble, find_summary, without_summary
+from autoprune.conversation.summary import AssembledMessage, assemble, without_summary
 from autoprune.conversation.transcript import newest_compaction, without_replaced
 from autoprune.economics import Invoice, prices
 from autoprune.errors import SettingsError, check_number
@@ -54,7 +54,7 @@ from autoprune.strategies.catalog import (
     no_strategy,
 )
 from autoprune.tokens import Count, ExactCounter, Memo, exact, for_model
-from autoprune.wire import SHIPPED, check_formats, dominant_format, find_formats
+from autoprune.wire import SHIPPED, check_formats, dominant_format, find_formats, roles_in
 from autoprune.wire import xml_tool_result as xml
 from autoprune.wire.anthropic import places_system
 from autoprune.wire.parsing import Format, Parser, parse
@@ -124,7 +124,7 @@ class PruneCall:
 
     def start_parser(self) -> Parser:
         """Create a parser for the messages, the first of which may hold a summary of earlier ones."""
-        running = self.context.running if self.context else find_summary(self.messages)
+        running = self.context.running if self.context else self.terms.reading.summary(self.messages)
         return self.terms.reading.parser(running, wants_inputs=self.terms.wants_inputs)
 
     def start_walk(self) -> Walk:
@@ -197,7 +197,7 @@ def without_folded(plan: Plan, edited: list[Any], reading: Reading) -> tuple[Pla
     """
     written_in = dominant_format(list(map(fields_of, edited)), reading.formats)
     texts = {fold.messages[0]: written_in.message("user", fold.text) for fold in plan.folds}
-    kept = assemble(edited, plan.gone, texts, moves_system=places_system(edited))
+    kept = assemble(edited, plan.gone, texts, roles_in(reading.formats), moves_system=places_system(edited))
     saved = savings_by_message(plan.edits, plan.stripped)
     sizes = [entry.tokens - saved.get(at, 0) for at, entry in enumerate(plan.transcript.entries)]
 

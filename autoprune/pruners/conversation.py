@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from autoprune.conversation.archive import ArchiveLike
-from autoprune.conversation.summary import assemble, find_summary
+from autoprune.conversation.summary import assemble
 from autoprune.errors import SettingsError, check_number, is_number
 from autoprune.planning.plan import Plan
 from autoprune.planning.view import FoldContext, FoldingStrategy
@@ -27,7 +27,7 @@ from autoprune.summarizers.brief import Answer, identity_of
 from autoprune.summarizers.driver import CONCURRENCY, MAX_CALLS, MAX_SECONDS, Budget, arun, run
 from autoprune.summarizers.selection import summarizer_of
 from autoprune.tokens import Count, TextCache, spent_tokens
-from autoprune.wire import USER_FIRST, find_provider
+from autoprune.wire import USER_FIRST, find_provider, roles_in
 from autoprune.wire.anthropic import places_system
 from autoprune.wire.parsing import Format
 
@@ -95,7 +95,7 @@ class ConversationPruner(Pruner):
 
     def _complete(self, call: PruneCall, usage: object) -> PruneCall:
         self._check_bounds()
-        terms, running = call.terms, find_summary(call.messages)
+        terms, running = call.terms, call.terms.reading.summary(call.messages)
         summarizer, note = summarizer_of(terms.strategy, self.llm)
         reported, unknown = reported_tokens(usage, terms.calibration)
         is_required = terms.format in USER_FIRST or self._provider_begins_with_user()
@@ -198,7 +198,8 @@ def _with_summary(plan: Plan, answer: Answer, call: PruneCall) -> tuple[Plan, li
     summary = summary_message(plan, answer, messages, terms.reading.formats)
     gone = {*plan.gone, *old_summary(plan)}
     added = {} if summary is None else {plan.place: summary}
-    kept = assemble(edit(call.bare, plan), gone, added, moves_system=places_system(messages))
+    role = roles_in(terms.reading.formats)
+    kept = assemble(edit(call.bare, plan), gone, added, role, moves_system=places_system(messages))
     pruned = [each.message for each in kept]
     weighed = terms.reading.transcript(pruned, terms.overhead)
     plan = replace(plan, counted=weighed.tokens, weights=tuple(entry.tokens for entry in weighed.entries))

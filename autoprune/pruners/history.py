@@ -29,6 +29,7 @@ import json
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
 from hashlib import blake2b
 from threading import Lock
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -169,5 +170,9 @@ def _digest(messages: Sequence[object]) -> str:
 
 
 def _as_json(value: object) -> object:
-    """Convert an SDK's object to a mapping, and anything else to a text."""
-    return fields_of(value) or str(value)
+    """Convert an SDK's object to a mapping, and anything else to a text. Equal if it was stored as JSON in between."""
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")  # as pydantic writes it
+    # An object that was loaded has all fields; before, those that were not set may be missing.
+    known = fields_of(value)
+    return {name: each for name, each in known.items() if each} if known else str(value)

@@ -42,7 +42,7 @@ from autoprune.economics import Invoice
 from autoprune.planning.plan import Later
 from autoprune.planning.view import name_of
 from autoprune.tokens import MESSAGE_TOKENS, REPLY_TOKENS, Memo
-from autoprune.wire import SHIPPED, is_media, new_parser, recognize
+from autoprune.wire import SHIPPED, is_media, new_parser, recognize, roles_in
 from autoprune.wire.parsing import Format, Parser, add_place, parse
 
 REMEMBERED = 8  # conversations that a pruner remembers by default: enough for an agent with its subagents
@@ -69,9 +69,13 @@ class Reading:
         names = self.is_tool_result, self.tool_name
         return new_parser(self.count, *names, self.formats, wants_inputs=wants_inputs, summary=summary)
 
+    def summary(self, conversation: Sequence[Any]) -> RunningSummary | None:
+        """Find the summary that an earlier prune inserted."""
+        return find_summary(conversation, roles_in(self.formats))
+
     def transcript(self, conversation: list[Any], overhead: int) -> Transcript:
         """Read and count a conversation, with `overhead` tokens sent beside it."""
-        return parse(conversation, self.parser(find_summary(conversation)), fixed_tokens(conversation, overhead))
+        return parse(conversation, self.parser(self.summary(conversation)), fixed_tokens(conversation, overhead))
 
     def transcript_to_compare(self, conversation: list[Any]) -> Transcript:
         """Read a conversation to compare it with another one.

@@ -32,6 +32,7 @@ from autoprune.wire._detection import (
     is_from_model,
     new_parser,
     recognize,
+    roles_in,
 )
 from autoprune.wire._media import find_medium, is_media, media
 from autoprune.wire._parts import (
@@ -122,6 +123,7 @@ __all__ = [
     "problems",
     "recognize",
     "repair",
+    "roles_in",
     "seen_block",
     "text_block",
     "texts",

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, cast
 
 import autoprune.wire.anthropic as anthropic
 import autoprune.wire.bedrock as bedrock
@@ -10,8 +10,8 @@ import autoprune.wire.chat as chat
 import autoprune.wire.gemini as gemini
 import autoprune.wire.responses as responses
 import autoprune.wire.xml_tool_result as xml
-from autoprune.conversation.messages import fields, fields_of
-from autoprune.conversation.summary import CALLS_LATER, NO_ANSWER, RunningSummary
+from autoprune.conversation.messages import fields, fields_of, role_of
+from autoprune.conversation.summary import CALLS_LATER, NO_ANSWER, RoleOf, RunningSummary
 from autoprune.conversation.transcript import Speaker
 from autoprune.errors import ConversationError, SettingsError, near_or_all
 from autoprune.settings.plugins import load_plugin, plugin_names
@@ -146,6 +146,17 @@ def _find_adapter(classes: tuple[type, ...]) -> str | None:
 def _has_custom_format(known: Mapping[str, object] | None, formats: Sequence[Format]) -> bool:
     """Return whether a message has a mark of a custom format."""
     return known is not None and any(each.seen(known) for each in formats if each not in SHIPPED)
+
+
+def roles_in(formats: Sequence[Format]) -> RoleOf:
+    """Return a function that finds the role of a message in any of these formats."""
+    others = [each for each in formats if hasattr(each, "role")]
+
+    def find_role(message: object) -> str | None:
+        own = next((each for each in others if each.seen(fields_of(message))), None)
+        return role_of(message) if own is None else cast(Any, own).role(fields_of(message))
+
+    return find_role if others else role_of
 
 
 def dominant_format(messages: Sequence[Mapping[str, object]], formats: Sequence[Format]) -> Format:

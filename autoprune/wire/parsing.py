@@ -26,7 +26,8 @@ from typing import Any, Protocol, TypeAlias
 
 from autoprune.conversation.edits import XML
 from autoprune.conversation.folded_steps import MARK, FoldedSteps, split_blocks
-from autoprune.conversation.messages import NOTHING, fields_of, item
+from autoprune.conversation.messages import NOTHING, fields_of, item, role_of
+from autoprune.conversation.summary import RoleOf
 from autoprune.conversation.transcript import (
     Entry,
     Label,
@@ -187,9 +188,10 @@ MOST_PLACES = 5  # messages that one note names
 class Format(Protocol):
     """A module, or any object, that reads the messages of one API. SDK objects are passed as mappings of their fields.
 
-    It may have two more functions. `media(block, count)` returns the tokens of a block that is an image or other
+    It may have three more functions. `media(block, count)` returns the tokens of a block that is an image or other
     medium, else None; it replaces `autoprune.wire.media`. `words(message, entry)` returns the texts of a message
-    without its calls and results.
+    without its calls and results. `role(message)` returns the role of a message that has no field `role`: messages of
+    the role "user" may be joined.
     """
 
     @property
@@ -269,6 +271,7 @@ class Parser:
         self._known: Mapping[str, object] = NOTHING  # the fields of the current message
         self._format: Format | None = None  # of the last message
         self._texts_of = self._default_texts = texts_of
+        self._role_of: RoleOf = role_of
 
     def read_on(self, messages: Sequence[object], start: int) -> list[Entry]:
         """Read the messages from number `start` on. Raises ConversationError for an item that is no message."""
@@ -287,6 +290,7 @@ class Parser:
             self._format = written_in
             self.media = getattr(written_in, "media", media)
             self._texts_of = getattr(written_in, "words", self._default_texts)
+            self._role_of = getattr(written_in, "role", role_of)
         self._at, self._known = at, known
         is_model = who is Speaker.MODEL
         self.begins_request = is_model and not self._follows_model
@@ -299,7 +303,7 @@ class Parser:
             entry = written_in.parse(known, at, self)
         except ConversationError as error:
             raise add_place(error, at) from error
-        entry = replace(entry, role=role_of(known), format=written_in.NAME, message=message)
+        entry = replace(entry, role=self._role_of(known), format=written_in.NAME, message=message)
         entry = self._with_texts(known, replace(entry, begins_request=self.begins_request))
         if is_model:
             self.standing.add_calls(entry.calls)
@@ -473,12 +477,6 @@ def native_result(
         is_error=is_error,
         call=call,
     )
-
-
-def role_of(message: Mapping[str, object]) -> str | None:
-    """Return the role of a message; Gemini's messages without one are the user's."""
-    role = message.get("role")
-    return role if isinstance(role, str) else "user" if role is None and "parts" in message else None
 
 
 def add_place(error: ConversationError, at: int) -> ConversationError:

@@ -7,6 +7,7 @@ from google.genai.types import Content, Part
 from openai.types.responses import EasyInputMessage
 from tables import each_row
 
+from autoprune.conversation.messages import role_of
 from autoprune.conversation.summary import (
     CALLS_IN_TEXT,
     GAP,
@@ -15,7 +16,6 @@ from autoprune.conversation.summary import (
     content_of,
     escape_end_mark,
     find_summary,
-    is_user_message,
     join_messages,
     overhead,
     with_separate_summary,
@@ -40,6 +40,14 @@ class Said:
 
     role: str
     content: object
+
+
+@dataclass
+class Prompt:
+    """A part of Pydantic AI's."""
+
+    content: object
+    part_kind: str = "user-prompt"
 
 
 # The mark
@@ -112,6 +120,7 @@ WITH_WORDS = {
     ),
     "an object of text": (Said("user", f"{SUMMARY}\n\nGo on."), Said("user", "Go on.")),
     "an object of blocks": (Said("user", [{"text": SUMMARY}, {"text": "Go on."}]), Said("user", [{"text": "Go on."}])),
+    "Pydantic AI's prompt": (Said("user", [Prompt(f"{SUMMARY}\n\nGo on.")]), Said("user", [Prompt("Go on.")])),
     "an SDK's content": (
         Content(role="user", parts=[Part(text=SUMMARY), Part(text="Go on.")]),
         Content(role="user", parts=[Part(text="Go on.")]),
@@ -152,6 +161,7 @@ NO_SUMMARY = {
     "numbers beyond reason": users(wrap_summary("One.", 10**9, 200)),
     "another block first": users([{"type": "image"}, {"type": "text", "text": SUMMARY}]),
     "a text in a list": users([SUMMARY]),
+    "a result in a block": users([{"type": "tool_result", "tool_use_id": "c", "content": SUMMARY}]),
     "no blocks": users([]),
     "no content": users(None),
     "the model's words": {"role": "assistant", "content": SUMMARY},
@@ -211,6 +221,16 @@ JOINED = {
         users([{"text": "Two."}]),
         users([{"text": "One."}, {"text": "Two."}]),
     ),
+    "Pydantic AI's prompts": (
+        Said("user", [Prompt("One."), Prompt("Two.")]),
+        Said("user", [Prompt("Three."), Prompt("Four.")]),
+        Said("user", [Prompt("One."), Prompt("Two.\n\nThree."), Prompt("Four.")]),
+    ),
+    "Pydantic AI's picture and prompt": (
+        Said("user", [Prompt([{"kind": "image-url"}])]),
+        Said("user", [Prompt("Two.")]),
+        Said("user", [Prompt([{"kind": "image-url"}]), Prompt("Two.")]),
+    ),
     "nothing and a text": (users(None), users("Two."), users([{"type": "text", "text": "Two."}])),
     "an empty text and blocks": (users(""), users([{"text": "Two."}]), users([{"text": "Two."}])),
     "objects": (Said("user", "One."), Said("user", "Two."), Said("user", "One.\n\nTwo.")),
@@ -246,7 +266,7 @@ def test_what_else_the_second_message_says_of_itself_stays():
     ],
 )
 def test_whose_message_it_is(message: object, is_theirs: bool):
-    assert is_user_message(message) is is_theirs
+    assert (role_of(message) == "user") is is_theirs
 
 
 @each_row(

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from folding_loop import STRATEGIES, prompts, short
 
 pytest.importorskip("langchain_core")
 from langchain_core.messages import (
@@ -13,9 +14,10 @@ from langchain_core.messages import (
     HumanMessage,
     SystemMessage,
     ToolMessage,
+    convert_to_openai_messages,
 )
 
-from autoprune import AgenticConversationPruner, PruneArgs
+from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs
 from autoprune.integrations import langchain_messages
 from autoprune.integrations._hooks import FrameworkPruner
 
@@ -150,6 +152,22 @@ def test_thinking_that_is_not_of_the_latest_turn_is_taken_out():
     stripping = AgenticConversationPruner(PruneArgs(100, thinking_policy="strip"), formats=[langchain_messages])
     messages = [ASKED, ToolMessage(LONG, tool_call_id="c"), AIMessage([thought, said], id="m"), HumanMessage("Go on.")]
     assert stripping.prune_conversations(messages)[2] == AIMessage([said], id="m")
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_folds_send_the_same_as_those_of_chat_completions(strategy: str, whole: bool):
+    messages: list[Any] = [SystemMessage("You code."), HumanMessage("Find the bug.")]
+    for number in range(20):
+        call: Any = {"id": f"c{number}", "name": "read", "args": {"path": f"{number}.py"}}
+        messages += [AIMessage("", tool_calls=[call]), ToolMessage(f"{number}\n{LONG}", tool_call_id=f"c{number}")]
+        messages += [AIMessage(f"Not in {number}."), HumanMessage(f"Then go on after {number}.")]
+    own = ConversationPruner(4_000, short, strategy=strategy, formats=[langchain_messages])
+    wire = prompts(
+        ConversationPruner(4_000, short, strategy=strategy), convert_to_openai_messages(messages), 2, whole=whole
+    )
+    assert list(map(convert_to_openai_messages, prompts(own, messages, 2, whole=whole))) == wire
+    assert str(wire[-1]).count("[Summary of") == (strategy != "keep_last")
 
 
 @pytest.mark.parametrize(("role", "kind"), [("user", HumanMessage), ("assistant", AIMessage)])

@@ -1,15 +1,19 @@
 """Pydantic AI's messages are read like the requests that its models send."""
 
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 import pytest
+from folding_loop import STRATEGIES, prompts, short
 
 pytest.importorskip("pydantic_ai")
 from pydantic_ai.messages import (
     BinaryContent,
     CachePoint,
     ImageUrl,
+    ModelMessagesTypeAdapter,
     ModelRequest,
     ModelResponse,
     NativeToolCallPart,
@@ -22,10 +26,12 @@ from pydantic_ai.messages import (
     ToolReturnPart,
     UserPromptPart,
 )
+from pydantic_ai.usage import RequestUsage
 
-from autoprune import AgenticConversationPruner, PruneArgs
+from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs
 from autoprune.integrations import pydantic_ai_messages
 from autoprune.integrations._hooks import FrameworkPruner
+from autoprune.pruners.history import prefix_digests
 
 LONG = "a line of output\n" * 200
 CALL = ToolCallPart("read", {"path": "a.py"}, "c")
@@ -107,6 +113,58 @@ def test_metadata_are_not_looked_into():
     assert (cleared.run_id, cleared.metadata, cleared.parts[2] is messages[2].parts[2]) == ("r", None, True)
     assert [part.content for part in cleared.parts[:2]] == [SENTENCE, SENTENCE]
     assert [part.metadata is endless for part in cleared.parts[:2]] == [True, False]
+
+
+@pytest.mark.parametrize("strategy", ["summarize_older(keep=5)", "snapshot"])
+def test_messages_that_a_fold_joins_keep_their_metadata(strategy: str):
+    messages: list[Any] = [ModelRequest([UserPromptPart("Go.")], metadata={"turn": -1})]
+    for turn in range(12):
+        kept = ToolReturnPart("read", LONG, f"c{turn}", metadata={"rows": turn})
+        messages += [replace(ASKED, parts=[replace(CALL, tool_call_id=f"c{turn}")]), ModelRequest([kept]), ANSWER]
+        messages.append(ModelRequest([UserPromptPart(f"More {turn}.")], metadata={"turn": turn}))
+    folding = ConversationPruner(3_000, strategy=strategy)
+    got = FrameworkPruner(pydantic_ai_messages, folding, None).prune(messages).conversation
+    assert len(got) < len(messages)
+    assert got[-1].metadata == {"turn": 11}
+    own = {part.tool_call_id: part.metadata for one in messages for part in one.parts if hasattr(part, "metadata")}
+    left = {part.tool_call_id: part.metadata for one in got for part in one.parts if hasattr(part, "metadata")}
+    assert left.items() <= own.items()
+
+
+def on_the_wire(messages: list[Any]) -> list[tuple[str, str]]:
+    """The roles and texts of the messages that Pydantic AI makes of these for Chat Completions."""
+    roles = {"system-prompt": "system", "user-prompt": "user", "tool-return": "tool"}
+    parts = [part for message in messages for part in message.parts]
+    return [(roles.get(part.part_kind, "assistant"), getattr(part, "content", "")) for part in parts]
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_folds_send_the_same_as_those_of_chat_completions(strategy: str, whole: bool):
+    messages: list[Any] = [ModelRequest([SystemPromptPart("You code.")]), ModelRequest([UserPromptPart("Find it.")])]
+    for number in range(20):
+        call, result = replace(CALL, tool_call_id=f"c{number}"), ToolReturnPart("read", LONG, f"c{number}")
+        messages += [ModelResponse([call]), ModelRequest([result]), ANSWER]
+        messages.append(ModelRequest([UserPromptPart(f"Then go on after {number}.")]))
+    wire: list[Any] = [{"role": role, "content": text} for role, text in on_the_wire(messages)]
+    arguments = {"name": "read", "arguments": '{"path": "a.py"}'}
+    for number, at in enumerate(range(2, len(wire), 4)):
+        wire[at]["tool_calls"] = [{"id": f"c{number}", "type": "function", "function": arguments}]
+        wire[at + 1]["tool_call_id"] = f"c{number}"
+    own = ConversationPruner(4_000, short, strategy=strategy, formats=[pydantic_ai_messages])
+    sent = prompts(own, messages, 2, whole=whole)
+    chat = prompts(ConversationPruner(4_000, short, strategy=strategy), wire, 2, whole=whole)
+    assert [*map(on_the_wire, sent)] == [[(each["role"], each["content"]) for each in prompt] for prompt in chat]
+    assert str(sent[-1]).count("[Summary of") == (strategy != "keep_last")
+
+
+def test_a_history_that_was_stored_as_json_is_recognized():
+    when = datetime(2026, 9, 21, 14, 13, 20, tzinfo=UTC)
+    details = {"finish_reason": "tool_calls", "timestamp": when}
+    asked = replace(ASKED, provider_details=details, usage=RequestUsage(input_tokens=9, cost=Decimal("0.01")))
+    history = [ModelRequest([UserPromptPart("Go.")]), asked, ModelRequest([ToolReturnPart("read", LONG, "c")]), ANSWER]
+    stored = ModelMessagesTypeAdapter.dump_json(history)
+    assert prefix_digests(ModelMessagesTypeAdapter.validate_json(stored)) == prefix_digests(history)
 
 
 def test_thinking_is_taken_out_of_a_message_with_metadata():

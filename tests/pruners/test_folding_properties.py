@@ -38,8 +38,8 @@ from tables import each_row
 
 from autoprune import PruneArgs, Result, problems
 from autoprune.conversation.edits import Reason
-from autoprune.conversation.messages import fields_of
-from autoprune.conversation.summary import find_summary, is_user_message
+from autoprune.conversation.messages import fields_of, role_of
+from autoprune.conversation.summary import find_summary
 from autoprune.planning.protections import BY_AGE, Retention
 from autoprune.planning.view import FoldingStrategy
 from autoprune.pruners.conversation import ConversationPruner
@@ -312,7 +312,7 @@ def test_no_two_messages_of_the_users_become_neighbors(write: Any, retain: Reten
         kept = [at for at in range(len(messages)) if at not in gone]
         assert gone
         across = [pair for pair in pairwise(kept) if pair[1] > pair[0] + 1]
-        assert [pair for pair in across if all(is_user_message(messages[at]) for at in pair)] == []
+        assert [pair for pair in across if all(role_of(messages[at]) == "user" for at in pair)] == []
 
 
 @pytest.mark.full

@@ -19,12 +19,13 @@ from autoprune.conversation.edits import (
 )
 from autoprune.conversation.folded_steps import split_blocks
 from autoprune.conversation.messages import canonical, fields_of, with_item
-from autoprune.conversation.summary import content_of, find_summary, with_separate_summary
+from autoprune.conversation.summary import content_of, with_separate_summary
 from autoprune.conversation.transcript import Entry, Part, Speaker, Thought, ToolCall, ToolResult, Transcript
 from autoprune.facts.calls import target
 from autoprune.facts.outcomes import is_cleared
 from autoprune.planning.plan import Plan
 from autoprune.pruners.memory import Reading
+from autoprune.wire import roles_in
 
 FLOOR = {
     "system": "system and developer messages",
@@ -230,9 +231,9 @@ def cleanup_statistics(
     """
     before, after = (_with_separate_texts(messages, reading) for messages in (original, pruned))
     cleaned, calls, removed, summarized = _count_changes(before, after, placeholder)
-    if now := find_summary(pruned):
+    if now := reading.summary(pruned):
         # The summary's mark records the number of messages that it replaces.
-        was = find_summary(original)
+        was = reading.summary(original)
         is_new = was and (was.text, was.messages, was.room) != (now.text, now.messages, now.room)
         gone = removed + summarized - bool(is_new)  # the old summary is gone too, but is not counted
         summarized = min(gone, max(0, now.messages - (was.messages if was else 0)))
@@ -292,7 +293,7 @@ def _is_cleared(was: ToolResult, now: ToolResult, placeholder: Placeholder) -> b
 
 def _with_separate_texts(messages: Sequence[Any], reading: Reading) -> Transcript:
     """Read a conversation to compare it, with the summary and the blocks of folded steps in separate messages."""
-    known = reading.transcript_to_compare([*with_separate_summary(messages)])
+    known = reading.transcript_to_compare([*with_separate_summary(messages, roles_in(reading.formats))])
     if not any(entry.folded for entry in known.entries):
         return known
     apart: list[Any] = []
