@@ -343,12 +343,16 @@ class Configured:
         first = self._resolve(chosen, fallback, self.args, calibration)
         if history is None:
             return first
-        args, later = self.args, []
+        args, terms, later = self.args, first, []
         for at, changes in sorted(check_history(history).items()):
             settings = dict(changes)
             calibration = settings.pop("calibration", calibration)
             args = override(args, self._environ, **settings)
-            later.append((at, self._resolve(chosen, fallback, args, calibration)))
+            if {*changes} == {"overhead_tokens"}:  # with tools that change, at each request
+                terms = replace(terms, overhead=overhead_tokens(args, self._environ))
+            else:
+                terms = self._resolve(chosen, fallback, args, calibration)
+            later.append((at, terms))
         return replace(first, later=tuple(later))
 
     def _resolve(self, chosen: Any, fallback: str | None, args: Args, calibration: float) -> Terms:
