@@ -28,9 +28,9 @@ A prune changes no message in place, and returns what it does not prune as the s
 what else an adapter needs so that it ships: a page, an extra, and a row in a test.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Protocol, TypeAlias
 
 from loguru import logger
@@ -40,9 +40,9 @@ from autoprune.planning.thinking import BETA, merged
 from autoprune.planning.view import Strategy
 from autoprune.pruners import AgenticConversationPruner
 from autoprune.pruners.conversation import ConversationPruner
-from autoprune.pruners.history import History, Recent, prefix_digests
+from autoprune.pruners.history import Agent, Branch, Branches, Recent, prefix_digests
 from autoprune.pruners.naming import AnyPruner
-from autoprune.pruners.requests import PrunedRequest, place, prune_request
+from autoprune.pruners.requests import PrunedRequest, agent_of_request, place, prune_request
 from autoprune.pruners.result import Result
 from autoprune.settings import PruneArgs
 from autoprune.wire import Format
@@ -62,7 +62,7 @@ class RequestPruner:
     def __init__(self, pruning: Pruning, strategy: str | Strategy | None) -> None:
         """Find the pruner, and check its settings as far as they need no request. Raises SettingsError."""
         self._pruner = _find_pruner(pruning, strategy)
-        self._past = Recent(MOST_CONVERSATIONS, lambda head: RequestSettings())
+        self._past = Recent(MOST_CONVERSATIONS, lambda head: Branches())
 
     def prune(self, body: Mapping[str, Any], path: str, headers: Mapping[str, str] | None = None) -> PrunedRequest:
         """Prune a request's body. If it cannot be read, log a warning and return it unchanged.
@@ -72,7 +72,8 @@ class RequestPruner:
         that its hook receives, under the API's field names. Raises SettingsError.
         """
         found = place(path, body)
-        past = _find_past(self._past, found.messages(body) if found else None)
+        messages = found.messages(body) if found else None
+        past = _find_past(self._past, messages, lambda: agent_of_request(self._pruner, body, path))
         request = prune_request(self._pruner, body, path, headers, history=past.history)
         past.history = request.history
         if request.note:
@@ -80,19 +81,14 @@ class RequestPruner:
         return request
 
 
-@dataclass
-class RequestSettings:
-    """The settings of a conversation's requests, so that with a new model or safe zone no cleared result comes back."""
-
-    history: History = field(default_factory=dict)
-
-
-def _find_past(known: Recent[RequestSettings], messages: object) -> RequestSettings:
-    """Find the past of a conversation; an empty one for messages that cannot be read."""
+def _find_past(known: Recent[Branches], messages: object, agent: Callable[[], Agent]) -> Branch:
+    """Find the branch that a request continues; an empty one for messages that cannot be read."""
+    if not isinstance(messages, list):
+        return Branch()
     try:
-        return known.match("", prefix_digests(messages)) if isinstance(messages, list) else RequestSettings()
+        return known.match("", prefix_digests(messages)).find(messages, agent)
     except (TypeError, ValueError, RecursionError):  # keys that are not texts, or an endless message
-        return RequestSettings()
+        return Branch()
 
 
 def _find_pruner(pruning: Pruning, strategy: str | Strategy | None) -> AnyPruner:
@@ -144,7 +140,7 @@ class FrameworkPruner:
         pruner.formats = (written_in, *pruner.formats)
         self._pruner = pruner
         self._written_in = written_in
-        self._past = Recent(MOST_CONVERSATIONS, lambda head: RequestSettings())
+        self._past = Recent(MOST_CONVERSATIONS, lambda head: Branches())
 
     def prune(self, messages: list[Any], model: str | None = None, beside: Sequence[str] = ()) -> Result:
         """Prune messages that are sent to a `model`; the texts in `beside` are the system prompt and the tools."""
@@ -179,6 +175,6 @@ class FrameworkPruner:
         pruner = pruner.fill_in(overhead_tokens=sum(map(pruner.count_text, beside)))
         if isinstance(pruner, ConversationPruner):
             return pruner, {}
-        past = _find_past(self._past, messages)
+        past = _find_past(self._past, messages, lambda: pruner.agent)
         pruner, options, past.history = pruner.with_history(past.history, len(messages))
         return pruner, options

@@ -25,7 +25,7 @@ from autoprune.planning.protections import DEFAULT_PROTECTIONS, Retention
 from autoprune.planning.thinking import NO_OUTCOME, PolicyOutcome, drop_block, outcome, policy
 from autoprune.planning.view import FoldContext, FoldingStrategy, Strategy, asks_always, folds, name_of, option
 from autoprune.planning.walk import Walk
-from autoprune.pruners.history import History, check_history
+from autoprune.pruners.history import Agent, History, agent_of, check_history
 from autoprune.pruners.memory import REMEMBERED, Memory, Reading, Remembered, fixed_tokens
 from autoprune.pruners.result import BeforePrune, OnPruned
 from autoprune.settings import (
@@ -343,12 +343,16 @@ class Configured:
         first = self._resolve(chosen, fallback, self.args, calibration)
         if history is None:
             return first
-        args, later = self.args, []
+        args, terms, later = self.args, first, []
         for at, changes in sorted(check_history(history).items()):
             settings = dict(changes)
             calibration = settings.pop("calibration", calibration)
             args = override(args, self._environ, **settings)
-            later.append((at, self._resolve(chosen, fallback, args, calibration)))
+            if {*changes} == {"overhead_tokens"}:  # with tools that change, at each request
+                terms = replace(terms, overhead=overhead_tokens(args, self._environ))
+            else:
+                terms = self._resolve(chosen, fallback, args, calibration)
+            later.append((at, terms))
         return replace(first, later=tuple(later))
 
     def _resolve(self, chosen: Any, fallback: str | None, args: Args, calibration: float) -> Terms:
@@ -439,6 +443,12 @@ class Configured:
         return self.default, note
 
     # Settings
+
+    @property
+    def agent(self) -> Agent:
+        """The settings that tell apart the agents that continue a conversation."""
+        model, overhead = text_setting(self.args, "model", self._environ), overhead_tokens(self.args, self._environ)
+        return agent_of({"model": model, "overhead_tokens": overhead})
 
     def _reading(self) -> Reading:
         """Return the reading with the current settings: for a model's tokens, in the formats that they name."""

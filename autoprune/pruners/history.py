@@ -12,8 +12,9 @@ a conversation keeps the settings of its requests, and the walk plans each reque
     61 messages     70,000       {0: {…}, 1: {}, 59: {"safe_zone": 60_000}, 61: {"safe_zone": 70_000}}
 
 The settings at 0 are complete, later ones are changes. The last key is the newest request, even if nothing changed
-there, so that a repeated request is recognized. The first key after 0 is the first request that was pruned, which may
-be in the middle of a conversation: what the provider has cached of earlier requests was not pruned.
+there, so that a repeated request is recognized. A request to another model or with other tokens beside its messages is
+no repetition, and has its own settings. The first key after 0 is the first request that was pruned, which may be in the
+middle of a conversation: what the provider has cached of earlier requests was not pruned.
 
 A conversation is identified by its first messages, up to the model's first one. Once the model has spoken, its first
 message is part of the identity, so that two sessions that begin with the same prompt differ from the second request on.
@@ -23,13 +24,24 @@ into them at each request.
 
     request 1   [user]                          known as  user
     request 2   [user, answer, result]          user → user + answer: the same conversation
+
+A conversation may branch: agents with different tools continue it in parallel, or another model gets a request that the
+first one did not answer. Each branch has its own history:
+
+    59 messages, 9,000 tokens beside them       a branch
+    59 messages, 2,000 tokens beside them       another one, with a copy of the settings before 59
+    61 messages, 9,000 tokens beside them       the first one
+    61 messages, 2,000 tokens beside them       the second one
+    63 messages that follow these 61, 5,000     the second one: its tools have changed
 """
 
 import json
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache, partial
 from hashlib import blake2b
 from threading import Lock
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -52,12 +64,15 @@ CHANGEABLE = (
     "thinking_policy",
     "compact_at",
 )
+AGENT = ("model", "overhead_tokens")  # settings that tell apart the agents that continue a conversation
 FRAMEWORK_KINDS = ("ai", "response")  # of messages of LangChain and Pydantic AI that the model wrote
 LONGEST_PREFIX = 100  # messages that identify a conversation
+MOST_BRANCHES = 16  # of a conversation
 LAST = 2  # messages that identify a request of a conversation: a call and its result
 DIGEST_BYTES = 8
 TIME = re.compile(r"\d+(?::\d\d)+(?:\.\d+)?|\d{10,}")  # of a clock, or in seconds since the epoch
 
+Agent: TypeAlias = tuple[Any, ...]  # the values of AGENT
 Value = TypeVar("Value")
 
 
@@ -85,15 +100,18 @@ def check_history(history: object) -> History:
 def with_request(history: History, now: Mapping[str, Any], messages: int) -> dict[int, dict[str, Any]]:
     """Return a history with a request of this many messages, to which the settings `now` apply.
 
-    A repeated request keeps the settings that applied, unless its safe zone has become smaller. Requests with more
-    messages are left out, since the conversation was cut. Raises SettingsError for a history that cannot be used.
+    A repeated request keeps the settings that applied, unless its safe zone has become smaller, or its model or the
+    tokens beside its messages have changed. Requests with more messages are left out, since the conversation was cut.
+    Raises SettingsError for a history that cannot be used.
     """
     known = check_history(history)
     state = {**now, **known.get(0, {})}
+    if agent_of(state) != agent_of(now) and not any(0 < at < messages for at in known):
+        known, state = {}, dict(now)  # the agent's first request: no earlier one was pruned
     states = {0: state}
     for at in sorted(at for at in known if 0 < at <= messages):
         states[at] = state = {**state, **known[at]}
-    is_repeated = bool(known) and messages <= max(known)
+    is_repeated = bool(known) and messages <= max(known) and agent_of(state) == agent_of(now)
     first = min((at for at in states if at), default=messages)
     states[messages] = state if is_repeated and now["safe_zone"] >= state["safe_zone"] else dict(now)
     found: dict[int, dict[str, Any]] = {}
@@ -106,7 +124,53 @@ def with_request(history: History, now: Mapping[str, Any], messages: int) -> dic
     return found
 
 
+def agent_of(settings: Mapping[str, Any]) -> Agent:
+    """Return the settings that tell apart the agents that continue a conversation."""
+    return tuple(map(settings.get, AGENT))
+
+
 # Conversations
+
+
+@dataclass
+class Branch:
+    """A branch of a conversation: the settings of its requests, and a digest of the newest one's last messages."""
+
+    history: History = field(default_factory=dict)
+    end: str = ""
+
+    @property
+    def newest(self) -> int:
+        """The number of messages of the newest request."""
+        return max(self.history, default=0)
+
+    @property
+    def agent(self) -> Agent:
+        """The agent that sent the newest request."""
+        return agent_of({name: value for at in sorted(self.history) for name, value in self.history[at].items()})
+
+
+class Branches:
+    """The most recently used branches of a conversation. Thread-safe."""
+
+    def __init__(self) -> None:
+        """Start with none."""
+        self._known: list[Branch] = []
+        self._lock = Lock()
+
+    def find(self, messages: Sequence[object], agent: Callable[[], Agent]) -> Branch:
+        """Find the branch that a request continues or repeats, or begin one. The caller sets its new history.
+
+        `agent` returns the request's agent; it is called only if the messages leave several possibilities. Raises
+        RecursionError if messages are nested too deeply.
+        """
+        end = end_digest(messages, len(messages))
+        with self._lock:
+            known = [each for each in self._known if each.history]  # of the others, the first request is being pruned
+            found = _choose(known, messages, agent) if known else Branch()
+            self._known = [*(each for each in self._known if each is not found), found][-MOST_BRANCHES:]
+            found.end = end
+        return found
 
 
 class Recent(Generic[Value]):
@@ -139,6 +203,24 @@ def prefix_digests(messages: Sequence[object]) -> tuple[str, str]:
     head = messages[:LONGEST_PREFIX]
     first = next((at for at, message in enumerate(head) if is_from_model(message)), len(head))
     return _digest(head[:first]), _digest(head[: first + 1])
+
+
+def _choose(known: Sequence[Branch], messages: Sequence[object], agent: Callable[[], Agent]) -> Branch:
+    """Return the branch that a request continues or repeats: of those that share most with it, the agent's.
+
+    If another agent has sent as many messages in all of them, begin a branch with the settings before these.
+    """
+    if len(known) == 1 and len(messages) > known[0].newest:
+        return known[0]
+    own, digest_at = agent(), cache(partial(end_digest, messages))
+
+    def likeness(each: Branch) -> tuple[int, bool]:
+        is_shared = each.newest <= len(messages) and digest_at(each.newest) == each.end
+        return each.newest if is_shared else 0, each.agent == own
+
+    usable = [each for each in known if len(messages) > each.newest or each.agent == own]
+    likest = max(reversed(usable or known), key=likeness)
+    return likest if usable else Branch(likest.history)
 
 
 def end_digest(messages: Sequence[object], end: int) -> str:

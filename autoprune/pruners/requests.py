@@ -29,7 +29,7 @@ from autoprune.planning.plan import ThinkingPolicy
 from autoprune.planning.thinking import BETA_HEADER, merged, policy
 from autoprune.pruners._marks import mark_before_cut
 from autoprune.pruners.conversation import ConversationPruner
-from autoprune.pruners.history import History, check_history
+from autoprune.pruners.history import Agent, History, check_history
 from autoprune.pruners.pruner import AgenticConversationPruner
 from autoprune.pruners.result import Result
 from autoprune.settings import cache_ttl, duration, ttl_seconds
@@ -277,6 +277,12 @@ def _pruner_for_request(pruner: Any, found: Place, body: Mapping[str, object], h
     if not found.api.format and policy(None, found.model) is ThinkingPolicy.DROP_BLOCK:
         of_model = of_model.fill_in(thinking_policy=ThinkingPolicy.REFUSE)
     return of_model.fill_in(overhead_tokens=sum(tokens_of(each, of_model.count_text) for each in found.beside(body)))
+
+
+def agent_of_request(pruner: Any, body: Mapping[str, object], path: str) -> Agent:
+    """Return the settings of a request that tell apart the agents that continue a conversation."""
+    found = place(path, body)
+    return _pruner_for_request(pruner, found, body, NO_HISTORY).agent if found else ()
 
 
 def tokens_of(value: object, count: Callable[[str], int]) -> int:

@@ -7,8 +7,9 @@ has as few tokens that are not cached, and is in no higher tier. So by induction
 bill at every request, also if the session ends there, and no forecast is needed.
 
 The premises: a cached token costs no more than a written one, a placeholder has fewer tokens than what it replaces, a
-price does not fall with the size of the prompt, and a pruned prompt is cached whenever the unpruned one would be. For
-the last one, a voluntary cut leaves `LEAST_CACHED` tokens. Answers are left out: a higher tier only makes them dearer.
+price does not fall with the size of the prompt, all requests go to one model, and a pruned prompt is cached whenever
+the unpruned one would be. For the last one, a voluntary cut leaves `LEAST_CACHED` tokens. Answers are left out: a
+higher tier only makes them dearer.
 
 Some providers store cache entries only at marks, which agents set at the end of each request. So the cached prefix of a
 changed prompt ends at an earlier request, and a change removes the entries after it.

@@ -83,6 +83,21 @@ def test_bound_thinking_stays_valid_beside_a_beta_of_the_callers(strict_provider
     assert "This message" not in json.dumps(strict_provider.requests[0].body)
 
 
+def test_a_model_that_gets_a_request_after_another_one_gets_the_parameters_that_it_needs(strict_provider: Provider):
+    def fall_back(method: Any, request: dict[str, Any]) -> Any:
+        answer = method(**request)
+        method(**request | {"model": "claude-opus-5-5"})
+        return answer
+
+    settings = {"model": "claude-opus-4-8", "thinking": {"type": "adaptive"}}
+    with anthropic.Anthropic(base_url=strict_provider.url, **OPTIONS) as client:
+        loops.anthropic(attached(client, 3_000), ["Fix it.", "Test it."], send=fall_back, **settings)
+    *_, before, last = strict_provider.requests
+    assert strict_provider.refusals == []
+    assert before.body["thinking"] == {"type": "adaptive"}
+    assert last.body["thinking"] == {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}}
+
+
 # What is passed on as it is
 
 HISTORY = [

@@ -142,6 +142,23 @@ def test_the_schema_of_a_structured_answer_counts(wanted: Any):
     assert beside(response_format=wanted) - beside() == pytest.approx(tokens(json.dumps(ANSWER)), abs=30)
 
 
+def test_agents_that_share_a_middleware_are_pruned_as_if_each_had_its_own():
+    def prompts(*middleware: Any) -> list[Any]:
+        models = Scripted(), Scripted()
+        systems = SYSTEM, "Read every file with care. " * 200
+        graphs = [
+            create_agent(model, [read_file], system_prompt=system, middleware=[each])
+            for model, system, each in zip(models, systems, middleware, strict=True)
+        ]
+        for _ in zip(*(graph.stream(INPUT, CONFIG) for graph in graphs), strict=True):  # in turns
+            pass
+        assert max(model.figures.largest for model in models) <= SAFE_ZONE
+        return [[message.content for message in prompt] for model in models for prompt in model.prompts]
+
+    shared = PruningMiddleware(SAFE_ZONE)
+    assert prompts(shared, shared) == prompts(PruningMiddleware(SAFE_ZONE), PruningMiddleware(SAFE_ZONE))
+
+
 def test_a_share_is_one_of_the_window_of_the_requests_model():
     class Named(Scripted):
         model_name: str = "gpt-4"  # whose window has 8,192 tokens

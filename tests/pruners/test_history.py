@@ -1,15 +1,20 @@
 """The settings of the requests of a conversation: what is kept, what applies, and what a report says without them."""
 
+from collections.abc import Sequence
+from itertools import chain, pairwise, repeat
 from typing import Any
 
 from rounds import WIRE, Step
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs
+from autoprune.integrations._hooks import RequestPruner
 from autoprune.pruners.history import History, Recent, prefix_digests, with_request
 
-A, B, C = ({"safe_zone": zone, "model": model} for zone, model in ((50, "a"), (50, "b"), (60, "b")))
+A, B, C, D = ({"safe_zone": zone, "model": model} for zone, model in ((50, "a"), (50, "b"), (60, "b"), (60, "a")))
+E = {**A, "overhead_tokens": 5}
 SAFE_ZONE = 3_000
+CHAT = "/v1/chat/completions"
 
 
 @each_row(
@@ -22,8 +27,13 @@ SAFE_ZONE = 3_000
         ({0: A, 3: {"model": "b"}}, C, 5, {0: A, 3: {"model": "b"}, 5: {"safe_zone": 60}}),
         ({0: A, 3: {"model": "b"}, 5: {}}, A, 7, {0: A, 3: {"model": "b"}, 7: {"model": "a"}}),
         # Sent again, with other settings: those that applied are kept, unless the safe zone is smaller.
-        ({0: A, 3: {}}, C, 3, {0: A, 3: {}}),
-        ({0: C, 3: {}}, A, 3, {0: C, 3: {"safe_zone": 50, "model": "a"}}),
+        ({0: A, 3: {}}, D, 3, {0: A, 3: {}}),
+        ({0: D, 3: {}}, A, 3, {0: D, 3: {"safe_zone": 50}}),
+        # To another model, or with more tokens beside the messages: its own settings. The first request begins anew.
+        ({0: A, 1: {}, 3: {}}, C, 3, {0: A, 1: {}, 3: {"safe_zone": 60, "model": "b"}}),
+        ({0: A, 1: {}, 9: {}}, B, 3, {0: A, 1: {}, 3: {"model": "b"}}),
+        ({0: E, 1: {}, 3: {}}, {**E, "overhead_tokens": 9}, 3, {0: E, 1: {}, 3: {"overhead_tokens": 9}}),
+        ({0: A, 3: {}}, C, 3, {0: C, 3: {}}),
         # A history that was cut.
         ({0: A, 3: {"model": "b"}, 9: {"safe_zone": 60}}, C, 5, {0: A, 3: {"model": "b"}, 5: {}}),
         # Changes by hand: the settings apply before them.
@@ -36,9 +46,12 @@ def test_a_history_holds_the_changes_and_the_first_and_the_newest_request(
     assert with_request(history, now, messages) == found
 
 
-def conversation(results: int) -> list[Any]:
-    steps = [[Step("read_file", {"path": f"{at}.py"}, f"line {at} of a file\n" * 90)] for at in range(results)]
-    return WIRE["openai_chat"](steps)
+def conversation(results: int, folders: Sequence[str] = ("",)) -> list[Any]:
+    """Results from one folder after the other, the last one for all further results."""
+    paths = [
+        f"{folder}{at}.py" for at, folder in zip(range(results), chain(folders, repeat(folders[-1])), strict=False)
+    ]
+    return WIRE["openai_chat"]([[Step("read_file", {"path": path}, f"line of {path}\n" * 90)] for path in paths])
 
 
 def cleared(sent: list[Any]) -> set[int]:
@@ -78,6 +91,54 @@ def test_without_the_history_the_report_says_what_comes_back():
     back = f"{len(before)} results that were cleared are sent whole again, because a setting changed"
     assert result.report.notes == (f"{back}: pass the earlier settings too, with history=",)
     assert ours.prune(conversation(12), "low_water", calibration=0.1).report.notes == ()  # once
+
+
+def body(messages: list[Any], words: int, model: str = "gpt-4.1") -> dict[str, Any]:
+    """A request with a tool that is described in so many words."""
+    return {"model": model, "messages": messages, "tools": [{"description": "word " * words}]}
+
+
+@each_row(
+    ("fork", "folders", "others"),
+    [
+        (8, ("a/", "b/"), (10, 1_000)),
+        (8, ("a/", "b/"), (1_000, 10)),
+        (0, ("", ""), (10, 1_000)),  # also while they do the same
+        (8, ("", ""), (10, 1_000)),
+    ],
+)
+def test_agents_that_continue_a_conversation_in_parallel_are_pruned_as_if_each_was_alone(
+    fork: int, folders: tuple[str, str], others: tuple[int, int]
+):
+    shared, alone = RequestPruner(SAFE_ZONE, "low_water"), [RequestPruner(SAFE_ZONE, "low_water") for _ in folders]
+    for results in range(fork, 30):
+        for own, folder, words in zip(alone, folders, others, strict=True):
+            asked = body(conversation(results, [""] * fork + [folder]), words)
+            sent = shared.prune(asked, CHAT)
+            assert sent.body == own.prune(asked, CHAT).body
+            assert sent.result is not None
+            assert sent.result.report.tokens_after <= SAFE_ZONE
+
+
+def test_another_model_gets_what_a_model_did_not_answer_and_each_keeps_its_prompt():
+    ours, prompts = RequestPruner(SAFE_ZONE, "low_water"), {"gpt-4.1": [], "gpt-5": []}
+    for results in range(30):
+        for model in ("gpt-4.1", "gpt-5", "gpt-4.1") if results > 15 else ("gpt-4.1",):
+            prompts[model].append(ours.prune(body(conversation(results), 10, model), CHAT).body["messages"])
+    kept = [[cleared(sent) for sent in each] for each in prompts.values()]
+    assert all(before <= after for each in kept for before, after in pairwise(each))
+    assert cleared(prompts["gpt-5"][0]) >= kept[0][15] != set()
+    assert prompts["gpt-4.1"][-1] == prompts["gpt-4.1"][-2]
+
+
+def test_with_tools_that_change_at_each_request_nothing_comes_back():
+    ours, before = RequestPruner(SAFE_ZONE, "low_water"), set()
+    for results in range(30):
+        for words in (results * 37 % 11 * 100, *([700] if results == 12 else [])):  # one is sent again with other tools
+            now = cleared(ours.prune(body(conversation(results), words), CHAT).body["messages"])
+            assert before <= now
+            before = now
+    assert before
 
 
 class Message:
