@@ -92,7 +92,7 @@ def test_no_figure_of_a_conversation_is_broken_over_two_lines(opened: Callable[.
     found = [replace(session, shapes=shapes)]
     text = page(found, (), ranking(found), command="autoprune replay", advice="Prune.")
     tab = opened(width, text=text)
-    assert tab.evaluate(LINES) == [["42 of 1,234", 1], ["$12,345.67", 1], ["$1,083.98 (9%)", 1]]
+    assert tab.evaluate(LINES) == [["42 of 1,234", 1], ["$12,345.67", 1], ["22k tokens (9%)", 1]]
     assert tab.evaluate(OVERFLOW) <= 0
 
 
