@@ -104,9 +104,11 @@ def run(steps: Steps, concurrency: int = CONCURRENCY, budget: Budget | None = No
 async def arun(steps: Steps, concurrency: int = CONCURRENCY, budget: Budget | None = None) -> Answer:
     """Run steps to their answer in asyncio. Summarizers are called in threads, so that they do not block each other."""
     limits = budget or Budget(UNLIMITED)
+    gate = asyncio.Semaphore(max(concurrency, 1))
     asked = _advance(steps, None)
     while not isinstance(asked, Written | Failed):
-        asked = _advance(steps, await _await_answers(_afford(asked, limits), concurrency, limits))
+        answers = await asyncio.gather(*(_await_answer(ask, gate, limits) for ask in _afford(asked, limits)))
+        asked = _advance(steps, answers)
     return asked
 
 
@@ -174,31 +176,33 @@ class _Refusal:
 
 
 def _ask_all(asks: Sequence[Ask], concurrency: int, budget: Budget) -> list[Answer]:
-    """Ask all questions: in this thread if all are quick, else in an event loop in a daemon thread."""
-    if not any(may_wait(ask.summarizer) for ask in asks):
-        return [as_answer(call_safely(ask.summarizer, ask.brief)) for ask in asks]
+    """Ask all questions: the quick ones in this thread, the others in an event loop in a daemon thread."""
+    waiting = [number for number, ask in enumerate(asks) if may_wait(ask.summarizer)]
     finished: SimpleQueue[tuple[list[Answer], BaseException | None]] = SimpleQueue()
 
-    async def ask_all() -> None:
-        # Before the loop closes, since that waits for what refuses to be cancelled.
-        finished.put((await _await_answers(asks, concurrency, budget), None))
+    async def ask_waiting() -> None:
+        gate = asyncio.Semaphore(max(concurrency, 1))
+        answers = await asyncio.gather(*(_await_answer(asks[number], gate, budget) for number in waiting))
+        finished.put((answers, None))
 
     def run_loop() -> None:
-        _, error = _attempt(asyncio.run, ask_all())
+        _, error = _attempt(asyncio.run, ask_waiting())
         if error is not None:
             finished.put(([], error))
 
-    # The copy of the context is for tracing, which finds the caller's span there.
-    Thread(target=copy_context().run, args=(run_loop,), name="autoprune", daemon=True).start()
-    answers, error = finished.get()
+    if waiting:
+        # The copy of the context is for tracing, which finds the caller's span there.
+        Thread(target=copy_context().run, args=(run_loop,), name="autoprune", daemon=True).start()
+    answers = {
+        number: as_answer(call_safely(ask.summarizer, ask.brief))
+        for number, ask in enumerate(asks)
+        if number not in waiting
+    }
+    found, error = finished.get() if waiting else ([], None)
     if error is not None:
         raise error
-    return answers
-
-
-async def _await_answers(asks: Sequence[Ask], concurrency: int, budget: Budget) -> list[Answer]:
-    gate = asyncio.Semaphore(max(concurrency, 1))
-    return await asyncio.gather(*(_await_answer(ask, gate, budget) for ask in asks))
+    answers |= zip(waiting, found, strict=True)
+    return [answers[number] for number in range(len(asks))]
 
 
 async def _await_answer(ask: Ask, gate: asyncio.Semaphore, budget: Budget) -> Answer:
