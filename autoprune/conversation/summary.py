@@ -259,7 +259,7 @@ def _join_blocks(first: list[Any], second: list[Any]) -> list[Any]:
     """Join two lists of blocks. Texts that Pydantic AI would send as two messages become one."""
     if not (first and second and _is_prompt(first[-1]) and _is_prompt(second[0])):
         return [*first, *second]
-    text = f"{first[-1].content}{GAP}{second[0].content}"
+    text = f"{fields_of(first[-1])['content']}{GAP}{fields_of(second[0])['content']}"
     return [*first[:-1], with_item(second[0], "content", text), *second[1:]]
 
 

@@ -82,7 +82,9 @@ class _ContentsPruner:
         }
         is_binding = policy(None, self._model or request.model) is ThinkingPolicy.DROP_BLOCK
         pruner = self._binding if is_binding else self._others
-        sent = pruner.prune(body, f"/v1beta/models/{request.model}:generateContent")
+        # The names of LiteLLM's models have a provider before a slash, and may have a version behind a colon.
+        name = (request.model or "").rpartition("/")[2].partition(":")[0]
+        sent = pruner.prune(body, f"/v1beta/models/{name}:generateContent")
         if sent.result and sent.result.request_parameters:
             raise cannot_send("an LlmRequest", sent.result.request_parameters, IN_MODEL)
         request.contents = sent.body["contents"]

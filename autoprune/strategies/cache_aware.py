@@ -211,6 +211,7 @@ class CacheAwareState(BaseStrategy):
         excess = strategy.never_dearer
         self._bills = None if excess is None else Bills(known, excess)
         self._read = 0  # messages
+        self._sent: dict[int, int] = {}  # the messages of each request
         self._worth, self._used = Worth(), InUse()
         self._steps = None if strategy.fold_steps is None else FinishedSteps()
         self._in_use: Mapping[ToolResult, str] = {}
@@ -294,8 +295,9 @@ class CacheAwareState(BaseStrategy):
 
     def _note_folded(self, view: View, folds: Sequence[Fold]) -> None:
         """Forget what is folded now."""
+        steps = view.steps()
         for each in folds:
-            run = [step for step in view.steps() if step.messages.start in each.messages]
+            run = [step for step in steps if step.messages.start in each.messages]
             calls = (call for step in run for call in step.calls)
             self._worth.fold(calls, each.text.partition(GAP)[0], run[-1].request)
             for result in (result for step in run for result in step.results):
@@ -351,7 +353,7 @@ class CacheAwareState(BaseStrategy):
             if self._bills:
                 for request, tokens in saved:
                     self._bills.expect(request, at, tokens)
-        self._read = len(view.entries)
+        self._sent[view.request] = self._read = len(view.entries)
 
     def _may_be_needed(self, result: ToolResult, request: int) -> bool:
         """Return whether the agent may still need a result that it fetched again or has had no time to use."""
@@ -503,14 +505,19 @@ class CacheAwareState(BaseStrategy):
                 every = self._smallest(view, old)
         clearing = self._to_target(view, every, target) if self._fits(view, every) else {}
         saves = _saved(self._fold_along(view, clearing), clearing) if clearing else 0
-        if not clearing or saves * view.request < self._strategy.stay * view.tokens:
+        if not clearing or saves < self._grown(view):
             self._decisions.append(
                 f"request {view.request}: {view.tokens:,} tokens, {self._limit:,} allowed; the conversation will be "
-                f"compacted, since {saves:,} tokens saved would not last {self._strategy.stay} requests, and other "
-                "results have just arrived or are in use"
+                f"compacted, since {saves:,} tokens saved would not last {self._strategy.stay} requests like the last "
+                "ones, and other results have just arrived or are in use"
             )
             return None
         return clearing, self._over_zone(view, clearing, LEAST_FIRST)
+
+    def _grown(self, view: View) -> int:
+        """Count the tokens that the last `stay` requests have added to the prompt; 0 if there were fewer."""
+        before = self._sent.get(view.request - self._strategy.stay, len(view.entries))
+        return sum(map(view.weight, range(before, len(view.entries))))
 
     def _over_zone(self, view: View, clearing: Clearing, order: str) -> str:
         """Say why results were cleared above the safe zone."""

@@ -118,7 +118,8 @@ def _sum_up(files: Sequence[LedgerFile], client: str, model: str) -> Saving:
     totals = [each.ledger.total for each in files]
     dollars = [each.money for each in totals if each.money is not None]
     is_priced = len(dollars) == len(totals)
-    worth = [(is_priced and each.ledger.prices.input_price) or 1.0 for each in files]  # of an input token
+    worth = [(each.ledger.prices.input_price or 0.0) if is_priced else 1.0 for each in files]  # of an input token
+    worth = worth if any(worth) else [1.0] * len(files)  # all are free
     unpruned = sum(each.ledger.unpruned * price for each, price in zip(files, worth, strict=True))
     return Saving(
         client,

@@ -13,7 +13,7 @@ without the token. Answers cannot be framed or cached, and only the page's scrip
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from hashlib import blake2b
 from itertools import accumulate
 from operator import attrgetter
@@ -173,16 +173,19 @@ def state_json(settings: Settings, sessions: ClientSessions, wanted: str | None 
         "upstream": urlsplit(settings.upstream).hostname if settings.upstream else None,
         "strategy": settings.strategy,
         **{name: getattr(sessions, name) for name in ("requests", "passed", "why", "refused", "failed")},
-        "saved": _saved_in(known),
+        "saved": _saved_in(sessions),
         "sessions": [session_json(each, in_full=wanted in (None, each.name)) for each in known],
     }
 
 
-def _saved_in(sessions: Iterable[ClientSession]) -> Json:
-    """Return what pruning has saved in conversations: input tokens, and dollars if all prices are known."""
-    totals = [each.ledger.total for each in sessions]
-    money = [each.money for each in totals if each.money is not None]
-    return {"tokens": sum(each.net for each in totals), "money": sum(money) if len(money) == len(totals) else None}
+def _saved_in(sessions: ClientSessions) -> Json:
+    """Return what pruning has saved: input tokens, and dollars if all conversations are known, and their prices."""
+    money = [each.ledger.total.money for each in sessions]
+    known = [each for each in money if each is not None]
+    return {
+        "tokens": sum(each.saved for each in sessions.sums_by_label().values()),
+        "money": None if sessions.has_dropped or len(known) < len(money) else sum(known),
+    }
 
 
 def session_json(session: ClientSession, *, in_full: bool) -> Json:

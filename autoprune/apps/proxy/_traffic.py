@@ -278,6 +278,11 @@ class ClientSessions:
                 _add_up(dropped, self._dropped)
         return found
 
+    @property
+    def has_dropped(self) -> bool:
+        """Whether conversations were dropped, of which only sums are left."""
+        return bool(self._dropped)
+
     def sums_by_label(self) -> dict[Label, TrafficSums]:
         """Compute the sums by client and model, including dropped conversations."""
         sums = dict(self._dropped)

@@ -200,12 +200,12 @@ def _answers(lines: Mapping[str, Line], before: Container[str]) -> dict[str, Ans
     for uuid, line in lines.items():
         message, time = fields(line.get("message")), parse_time(line.get("timestamp"))
         if line.get("type") == "assistant" and uuid not in before and message.get("model") != SYNTHETIC:
-            begun = Answer(time, _model(message), id=text(line.get("requestId")) or text(message.get("id")))
+            begun = Answer(time, _model(message))
             first = answers.setdefault(_response_id(line), begun)
             cost = line.get("costUSD") or (first.usage and first.usage.cost)  # only in logs until mid-2025
             length = first.characters + len(compact(message.get("content")))
             usage = _usage(message, cost) or first.usage
-            answers[_response_id(line)] = replace(first, usage=usage, end=time, characters=length)
+            answers[_response_id(line)] = replace(first, usage=usage, end=time, id=_prompt_id(line), characters=length)
     return answers
 
 
@@ -216,23 +216,44 @@ def _model(message: Object) -> str:
 
 
 def _usage(message: Object, cost: object) -> Usage | None:
-    """Return the usage of a response: that of its last prompt, if the API sent several with results of its tools."""
-    usage = fields(message.get("usage"))
-    prompts = [each for each in objects(usage.get("iterations")) if each.get("type") == "message"]
-    return _counted(prompts[-1] if len(prompts) > 1 else usage, cost)
+    """Return the usage of a response, of its last prompt if the API sent several with results of its own tools."""
+    usage, prompts = fields(message.get("usage")), _prompts(message)
+    if len(prompts) > 1:
+        # The answer's text is that of all of them.
+        return _counted({**_iterations(message)[prompts[-1]], "output_tokens": usage.get("output_tokens")}, cost)
+    return _counted(usage, cost)
 
 
 def _rounds(lines: Iterable[Line]) -> Iterator[Answer]:
     """Yield what the API has sent within responses besides their last prompts: also compactions, and to an advisor."""
-    newest = {_response_id(line): line for line in lines if line.get("type") == "assistant"}
-    for response, line in newest.items():
-        message = fields(line.get("message"))
-        rounds = objects(fields(message.get("usage")).get("iterations"))
-        last = next((at for at in range(len(rounds) - 1, -1, -1) if rounds[at].get("type") == "message"), None)
-        for at, each in enumerate(rounds):
-            if at != last:
-                model = text(each.get("model")) or _model(message)
-                yield Answer(parse_time(line.get("timestamp")), model, _counted(each), id=f"{response} {at}")
+    newest = {_response_id(line): line for line in lines if line.get("type") == "assistant" and _request_id(line)}
+    for line in newest.values():
+        message, time = fields(line.get("message")), parse_time(line.get("timestamp"))
+        prompts = _prompts(message)
+        for at, each in enumerate(_iterations(message)):
+            if at not in prompts[-1:]:
+                usage = _counted({**each, "output_tokens": 0} if at in prompts else each)
+                yield Answer(time, text(each.get("model")) or _model(message), usage, id=_prompt_id(line, at))
+
+
+def _iterations(message: Object) -> list[Object]:
+    return objects(fields(message.get("usage")).get("iterations"))
+
+
+def _prompts(message: Object) -> list[int]:
+    """Return the indexes of the iterations that made up the response."""
+    return [at for at, each in enumerate(_iterations(message)) if each.get("type") == "message"]
+
+
+def _prompt_id(line: Line, at: int | None = None) -> str:
+    """Return the id of an iteration, else of the last prompt: that of the request, if it is or was its first prompt."""
+    prompts = _prompts(fields(line.get("message"))) or [0]
+    at = prompts[-1] if at is None else at
+    return _request_id(line) if at == prompts[0] else f"{_request_id(line)} {at}"
+
+
+def _request_id(line: Line) -> str:
+    return text(line.get("requestId")) or text(fields(line.get("message")).get("id"))
 
 
 def _counted(usage: Object, cost: object = None) -> Usage | None:

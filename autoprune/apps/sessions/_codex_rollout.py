@@ -50,7 +50,7 @@ CONTEXT = (
     "<user_instructions>",
     "<user_shell_command>",
 )
-COPYING = 1.0  # seconds: the lines that a fork copies follow one another faster, and its first answer comes later
+COPYING = 0.3  # seconds: the lines that a fork copies follow one another faster, and its first answer comes later
 KEPT_TOKENS = 20_000  # of the user's messages; a compaction without a listed history keeps the newest
 BYTES_PER_TOKEN = 4  # Codex's estimate
 NO_SUMMARY = "(no summary available)"
@@ -135,7 +135,9 @@ def record(values: Sequence[object]) -> list[list[Conversation]]:
     found = [_stretch(entries) for entries in stretches]
     rolled_back = (entries for turn in gone for entries in (*turn.stretches, turn.items))
     answers = (answer for entries in (*stretches, *rolled_back) for answer in _answers(entries))
-    paid = dict.fromkeys((*answers, *(answer for turn in (*turns, *gone) for answer in turn.unanswered)))
+    held = {id(request.usage) for each in found for request in each.requests}
+    others = (answer for answer in answers if id(answer.usage) not in held)
+    paid = dict.fromkeys((*others, *(answer for turn in (*turns, *gone) for answer in turn.unanswered)))
     found[-1] = replace(found[-1], besides=besides(paid, found))
     return [found]
 
