@@ -210,6 +210,15 @@ def test_the_words_for_a_gain_and_its_share_follow_the_dollars(state: Path, kept
     ) in " ".join(savings(state).stdout.split())
 
 
+def test_free_tokens_have_no_part_in_a_share_of_dollars(state: Path, kept: Ledgers):
+    paid = session("paid", pause=3_601.0)
+    kept.write_changed([session("free", model="free", price=0.0)])
+    for known in (session("free"), paid):  # those of the free one alone count as tokens
+        share = json.loads(savings(state, "--json").stdout)["total"]["share"]
+        assert share == pytest.approx(known.ledger.total.net / known.ledger.unpruned)
+        kept.write_changed([paid])
+
+
 def test_unusual_cache_lifetimes_and_cold_requests_are_listed(state: Path, kept: Ledgers):
     long, short = session("long", pause=3_601.0, life=3_600), session("short")
     long.life_from = "as its answers say"

@@ -104,6 +104,11 @@ def test_contents_that_are_not_pruned_are_the_same_objects():
     assert set(cleared) <= set(responses)
 
 
+def test_the_name_of_a_model_of_litellm_is_read():
+    for model in ("openai/gpt-5", "ollama_chat/llama3:8b", "projects/p/models/gemini-2.5-pro"):
+        assert changed(request(10, model=model)) == changed(request(10))
+
+
 def test_bound_thinking_is_an_error_before_the_request_and_stays_valid_with_refuse():
     asked, options = request(10, thoughts=True), {"model": "claude-opus-5-5", "thoughts": True}
     with pytest.raises(SettingsError, match=r"an LlmRequest cannot send .* PruneArgs\(thinking_policy='refuse'\)"):

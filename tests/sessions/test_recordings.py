@@ -448,6 +448,18 @@ def test_the_requests_that_codex_copies_from_another_session_are_not_those_of_th
     assert (recording.requests, recording.besides) == ((by_gpt(8, 108, None, 80),), ())
 
 
+def test_a_fast_sub_agent_of_codex_that_copies_nothing_pays_for_all_its_requests():
+    header = codex(0, "session_meta", id="2", source=SPAWNED)
+    asked = [codex(0, "turn_context", model="gpt-x"), spoke(0, "user", "one")]
+    answers = [
+        part
+        for at in (1, 2, 3)
+        for part in (called(at, f"c{at}"), counted(at, 50 + at, 50 + at), returned(at, f"c{at}"))
+    ]
+    [[recording]] = recordings(lines(header, *asked, *answers), "s")
+    assert [each.usage.prompt for each in recording.requests if each.usage] == [51, 52, 53]
+
+
 def test_a_codex_session_that_was_resumed_copies_nothing():
     header = codex(12, "session_meta", id="1")
     [[recording]] = recordings(lines(*CODEX, header, returned(20, "c"), spoke(23, "assistant", "Done.")), "s")
