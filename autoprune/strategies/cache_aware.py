@@ -39,7 +39,7 @@ cut goes down to 0.4 of that limit, so that it may be the only one. Only results
 if that is enough to last. Just before the compaction the cut may be smaller, and if even that is not enough, unused
 ones go too, because the compaction would leave none. Finished steps fold at half their age. But those of the last
 `stay` requests and those in use always stay: then the client had better compact, as it had if the prompt would grow
-back within `stay` requests.
+back within `2 * stay` requests.
 
 A placeholder names the tool, its target, the result's size, some of its fresh names, and the request at which it was
 written:
@@ -103,6 +103,7 @@ from autoprune.strategies.worth import EDITED, LATELY, LEAST_TOKENS, NEWEST_FAIL
 
 TIER_RULES = ("auto", "stay", "cross")
 COLD_STAY = 2  # times `stay`: the requests for which a result stays although the cache is cold
+LASTING = 2  # times `stay`: the requests that a cut lasts which avoids a compaction
 FETCHED_AGAIN = 0.03  # share of the cleared results that would have been fetched again in 80 recorded sessions
 SOONER = 1.3  # times the threshold: results worth up to this go along if that rewrites no more of the cache
 LAST_CHANCE = 1.015  # times a limit that is 0.9 of the point of compaction: above it, unused results go too
@@ -211,7 +212,7 @@ class CacheAwareState(BaseStrategy):
         excess = strategy.never_dearer
         self._bills = None if excess is None else Bills(known, excess)
         self._read = 0  # messages
-        self._sent: dict[int, int] = {}  # the messages of each request
+        self._head, self._first = 0, 0  # the tokens and the number of the first request
         self._worth, self._used = Worth(), InUse()
         self._steps = None if strategy.fold_steps is None else FinishedSteps()
         self._in_use: Mapping[ToolResult, str] = {}
@@ -343,6 +344,8 @@ class CacheAwareState(BaseStrategy):
 
     def _observe(self, view: View) -> None:
         """Read the new messages."""
+        if not self._read:
+            self._head, self._first = view.tokens, view.request
         for at, as_read in enumerate(islice(view.entries, self._read, None), self._read):
             entry = replace(as_read, results=tuple(map(view.as_sent, as_read.results))) if as_read.results else as_read
             self._worth.observe(entry)
@@ -353,7 +356,7 @@ class CacheAwareState(BaseStrategy):
             if self._bills:
                 for request, tokens in saved:
                     self._bills.expect(request, at, tokens)
-        self._sent[view.request] = self._read = len(view.entries)
+        self._read = len(view.entries)
 
     def _may_be_needed(self, result: ToolResult, request: int) -> bool:
         """Return whether the agent may still need a result that it fetched again or has had no time to use."""
@@ -492,7 +495,7 @@ class CacheAwareState(BaseStrategy):
         """Choose the results to clear to avoid a compaction; None if only results that must stay could avoid it.
 
         Those that the agent has used go, if the cut then lasts. Just before the compaction a smaller cut will do, or
-        else those go too that it has not used, but has had time to use. A cut that would not even last `stay` requests
+        else those go too that it has not used, but has had time to use. A cut that would not last `2 * stay` requests
         costs more than the compaction, which would then come all the same.
         """
         old, _, _ = self._by_use(view.request)
@@ -505,19 +508,19 @@ class CacheAwareState(BaseStrategy):
                 every = self._smallest(view, old)
         clearing = self._to_target(view, every, target) if self._fits(view, every) else {}
         saves = _saved(self._fold_along(view, clearing), clearing) if clearing else 0
-        if not clearing or saves < self._grown(view):
+        lasting = LASTING * self._strategy.stay
+        if not clearing or saves < lasting * self._growth(view):
             self._decisions.append(
                 f"request {view.request}: {view.tokens:,} tokens, {self._limit:,} allowed; the conversation will be "
-                f"compacted, since {saves:,} tokens saved would not last {self._strategy.stay} requests like the last "
-                "ones, and other results have just arrived or are in use"
+                f"compacted, since {saves:,} tokens saved would not last {lasting} requests, and other results have "
+                "just arrived or are in use"
             )
             return None
         return clearing, self._over_zone(view, clearing, LEAST_FIRST)
 
-    def _grown(self, view: View) -> int:
-        """Count the tokens that the last `stay` requests have added to the prompt; 0 if there were fewer."""
-        before = self._sent.get(view.request - self._strategy.stay, len(view.entries))
-        return sum(map(view.weight, range(before, len(view.entries))))
+    def _growth(self, view: View) -> float:
+        """Return the tokens by which the prompt has grown on average with each request since the first one."""
+        return (view.tokens - self._head) / max(1, view.request - self._first)
 
     def _over_zone(self, view: View, clearing: Clearing, order: str) -> str:
         """Say why results were cleared above the safe zone."""

@@ -391,8 +391,8 @@ def test_a_compaction_is_better_than_clearing_what_has_just_arrived_or_is_in_use
     plan = soft(given, 0.95)
     assert plan.edits == ()
     assert plan.rationale.decisions[-1].endswith(
-        "the conversation will be compacted, since 0 tokens saved would not last 5 requests like the last ones, and "
-        "other results have just arrived or are in use"
+        "the conversation will be compacted, since 0 tokens saved would not last 10 requests, and other results have "
+        "just arrived or are in use"
     )
     assert soft(given, 0.95, zone=8_000).edits
 
@@ -406,7 +406,7 @@ def test_a_compaction_is_better_than_a_cut_after_which_the_prompt_has_soon_grown
         [Words("user", "word " * 30_000), *logs, [REPORT], *[[SMALL]] * 6, *talk, Words("user", "Go on.")], 0.93
     )
     assert bool(plan.edits) == is_cut
-    assert is_cut or "would not last 5 requests like the last ones" in plan.rationale.decisions[-1]
+    assert is_cut or "would not last 10 requests" in plan.rationale.decisions[-1]
 
 
 # Cleared results
