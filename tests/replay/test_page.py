@@ -15,6 +15,7 @@ from replayed import MARKUP, SECRET, Replayed, hostile, ranking, recorded
 
 from autoprune.apps.frontend import bundle
 from autoprune.apps.replay import SessionFigures
+from autoprune.apps.replay.episode_figures import OWN
 from autoprune.apps.replay.page import page
 from autoprune.apps.replay.verdict import RUN_COMMAND, run_command
 from autoprune.strategies.catalog import RUN_STRATEGY
@@ -152,10 +153,11 @@ def answer_of(text: str) -> str:
 
 
 def priced(dollars: float) -> Replayed:
-    """The recorded session, with a cost."""
+    """The recorded session, with a cost, at its own prices."""
     (session,) = recorded().found
     shapes = {name: replace(each, dollars=dollars) for name, each in session.shapes.items()}
-    return Replayed((replace(session, shapes=shapes),), ())
+    figures = tuple(replace(each, bills={str(OWN): next(iter(each.bills.values()))}) for each in session.figures)
+    return Replayed((replace(session, shapes=shapes, figures=figures),), ())
 
 
 def test_the_page_begins_with_what_the_sessions_would_have_cost():
