@@ -38,8 +38,7 @@ decides nothing before the newest of them.
 cut goes down to 0.4 of that limit, so that it may be the only one. Only results that the agent has used go, and only
 if that is enough to last. Just before the compaction the cut may be smaller, and if even that is not enough, unused
 ones go too, because the compaction would leave none. Finished steps fold at half their age. But those of the last
-`stay` requests and those in use always stay: then the client had better compact, as it had if the prompt would grow
-back within `2 * stay` requests.
+`stay` requests and those in use always stay: then the client had better compact.
 
 A placeholder names the tool, its target, the result's size, some of its fresh names, and the request at which it was
 written:
@@ -103,7 +102,6 @@ from autoprune.strategies.worth import EDITED, LATELY, LEAST_TOKENS, NEWEST_FAIL
 
 TIER_RULES = ("auto", "stay", "cross")
 COLD_STAY = 2  # times `stay`: the requests for which a result stays although the cache is cold
-LASTING = 2  # times `stay`: the requests that a cut lasts which avoids a compaction
 FETCHED_AGAIN = 0.03  # share of the cleared results that would have been fetched again in 80 recorded sessions
 SOONER = 1.3  # times the threshold: results worth up to this go along if that rewrites no more of the cache
 LAST_CHANCE = 1.015  # times a limit that is 0.9 of the point of compaction: above it, unused results go too
@@ -212,7 +210,6 @@ class CacheAwareState(BaseStrategy):
         excess = strategy.never_dearer
         self._bills = None if excess is None else Bills(known, excess)
         self._read = 0  # messages
-        self._head, self._first = 0, 0  # the tokens and the number of the first request
         self._worth, self._used = Worth(), InUse()
         self._steps = None if strategy.fold_steps is None else FinishedSteps()
         self._in_use: Mapping[ToolResult, str] = {}
@@ -257,7 +254,6 @@ class CacheAwareState(BaseStrategy):
         self.clears_thinking = self._strategy.clear_thinking and bool(clearing) and self._is_cold(view)
         folds = self._fold_along(view, clearing) if clearing else []
         if folds:
-            self._note_folded(view, folds)
             kept = outside(folds, clearing)
             why += f"; {folds_text(folds, total(clearing) - total(kept))}"
             clearing = kept
@@ -292,11 +288,9 @@ class CacheAwareState(BaseStrategy):
         counts = Counter(name for result in results for name in self._names(result, view))
         common = {name for name, count in counts.items() if count >= COMMON}
         folds = [*fold(steps, view.request, lambda result: self._line(result, view, common))]
-        return [] if self._bills and view.tokens - _saved(folds, clearing) < LEAST_CACHED else folds
-
-    def _note_folded(self, view: View, folds: Sequence[Fold]) -> None:
-        """Forget what is folded now."""
-        steps = view.steps()
+        left = view.tokens - total(outside(folds, clearing)) - cut_by(folds).saves
+        if self._bills and left < LEAST_CACHED:
+            return []
         for each in folds:
             run = [step for step in steps if step.messages.start in each.messages]
             calls = (call for step in run for call in step.calls)
@@ -304,6 +298,7 @@ class CacheAwareState(BaseStrategy):
             for result in (result for step in run for result in step.results):
                 self._past.note_folded(result, view.request)
                 self._worth.forget(view.as_sent(result))
+        return folds
 
     def _may_fold(self, view: View, clearing: Clearing) -> Callable[[ToolResult], bool]:
         """Return a function that says whether a result may go: it was cleared, may be cleared, or is small."""
@@ -344,8 +339,6 @@ class CacheAwareState(BaseStrategy):
 
     def _observe(self, view: View) -> None:
         """Read the new messages."""
-        if not self._read:
-            self._head, self._first = view.tokens, view.request
         for at, as_read in enumerate(islice(view.entries, self._read, None), self._read):
             entry = replace(as_read, results=tuple(map(view.as_sent, as_read.results))) if as_read.results else as_read
             self._worth.observe(entry)
@@ -495,8 +488,7 @@ class CacheAwareState(BaseStrategy):
         """Choose the results to clear to avoid a compaction; None if only results that must stay could avoid it.
 
         Those that the agent has used go, if the cut then lasts. Just before the compaction a smaller cut will do, or
-        else those go too that it has not used, but has had time to use. A cut that would not last `2 * stay` requests
-        costs more than the compaction, which would then come all the same.
+        else those go too that it has not used, but has had time to use.
         """
         old, _, _ = self._by_use(view.request)
         every = self._smallest(view, [each for each in old if not self._may_be_needed(each.result, view.request)])
@@ -506,21 +498,14 @@ class CacheAwareState(BaseStrategy):
                 return None
             if not self._fits(view, every):
                 every = self._smallest(view, old)
-        clearing = self._to_target(view, every, target) if self._fits(view, every) else {}
-        saves = _saved(self._fold_along(view, clearing), clearing) if clearing else 0
-        lasting = LASTING * self._strategy.stay
-        if not clearing or saves < lasting * self._growth(view):
+        if not self._fits(view, every):
             self._decisions.append(
                 f"request {view.request}: {view.tokens:,} tokens, {self._limit:,} allowed; the conversation will be "
-                f"compacted, since {saves:,} tokens saved would not last {lasting} requests, and other results have "
-                "just arrived or are in use"
+                "compacted, since only results that have just arrived or that are in use could be cleared"
             )
             return None
+        clearing = self._to_target(view, every, target)
         return clearing, self._over_zone(view, clearing, LEAST_FIRST)
-
-    def _growth(self, view: View) -> float:
-        """Return the tokens by which the prompt has grown on average with each request since the first one."""
-        return (view.tokens - self._head) / max(1, view.request - self._first)
 
     def _over_zone(self, view: View, clearing: Clearing, order: str) -> str:
         """Say why results were cleared above the safe zone."""
@@ -597,12 +582,6 @@ class CacheAwareState(BaseStrategy):
 
     def _is_open(self, candidate: Candidate) -> bool:
         return candidate.part is candidate.result and id(candidate.part) not in self._past.gone
-
-
-def _saved(folds: Iterable[Fold], clearing: Clearing) -> int:
-    """Return the tokens that folds and placeholders save together."""
-    known = [*folds]
-    return total(outside(known, clearing)) + cut_by(known).saves
 
 
 def _worth_text(worth: float) -> str:
