@@ -213,6 +213,7 @@ def test_the_words_for_a_gain_and_its_share_follow_the_dollars(state: Path, kept
 def test_free_tokens_have_no_part_in_a_share_of_dollars(state: Path, kept: Ledgers):
     paid = session("paid", pause=3_601.0)
     kept.write_changed([session("free", model="free", price=0.0)])
+    assert " input tokens ($0.00) in 1 session." in savings(state).stdout
     for known in (session("free"), paid):  # those of the free one alone count as tokens
         share = json.loads(savings(state, "--json").stdout)["total"]["share"]
         assert share == pytest.approx(known.ledger.total.net / known.ledger.unpruned)

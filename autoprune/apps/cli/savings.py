@@ -291,7 +291,7 @@ def _gain(total: Saving) -> str:
     if total.dollars is None:
         return f"{_verb(total.saved)} {tokens}"
     money = f"${abs(total.dollars):,.2f}"
-    if (total.saved < 0) == (total.dollars < 0):
+    if not total.dollars or (total.saved < 0) == (total.dollars < 0):
         return f"{_verb(total.saved)} {tokens} ({money})"
     return f"{_verb(total.dollars)} {money}, although it {_verb(total.saved)} {tokens} of several models"
 
