@@ -205,7 +205,9 @@ def _answers(lines: Mapping[str, Line], before: Container[str]) -> dict[str, Ans
             cost = line.get("costUSD") or (first.usage and first.usage.cost)  # only in logs until mid-2025
             length = first.characters + len(compact(message.get("content")))
             usage = _usage(message, cost) or first.usage
-            answers[_response_id(line)] = replace(first, usage=usage, end=time, id=_prompt_id(line), characters=length)
+            prompts = _prompts(message)
+            id = _prompt_id(line, prompts, prompts[-1]) if prompts else _request_id(line)
+            answers[_response_id(line)] = replace(first, usage=usage, end=time, id=id, characters=length)
     return answers
 
 
@@ -232,8 +234,8 @@ def _rounds(lines: Iterable[Line]) -> Iterator[Answer]:
         prompts = _prompts(message)
         for at, each in enumerate(_iterations(message)):
             if at not in prompts[-1:]:
-                usage = _counted({**each, "output_tokens": 0} if at in prompts else each)
-                yield Answer(time, text(each.get("model")) or _model(message), usage, id=_prompt_id(line, at))
+                usage = _counted({**each, "output_tokens": 0} if each.get("type") == "message" else each)
+                yield Answer(time, text(each.get("model")) or _model(message), usage, id=_prompt_id(line, prompts, at))
 
 
 def _iterations(message: Object) -> list[Object]:
@@ -245,11 +247,9 @@ def _prompts(message: Object) -> list[int]:
     return [at for at, each in enumerate(_iterations(message)) if each.get("type") == "message"]
 
 
-def _prompt_id(line: Line, at: int | None = None) -> str:
-    """Return the id of an iteration, else of the last prompt: that of the request, if it is or was its first prompt."""
-    prompts = _prompts(fields(line.get("message"))) or [0]
-    at = prompts[-1] if at is None else at
-    return _request_id(line) if at == prompts[0] else f"{_request_id(line)} {at}"
+def _prompt_id(line: Line, prompts: Sequence[int], at: int) -> str:
+    """Return the id of an iteration: that of the request, if it is or was its first prompt."""
+    return _request_id(line) if at in prompts[:1] else f"{_request_id(line)} {at}"
 
 
 def _request_id(line: Line) -> str:
