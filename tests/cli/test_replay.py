@@ -405,7 +405,7 @@ def test_ctrl_c_ends_the_processes_and_the_next_run_continues(tmp_path: Path):
         while process.poll() is None:  # a signal is lost while a worker is being started
             process.send_signal(signal.SIGINT)
             with suppress(subprocess.TimeoutExpired):
-                process.wait(5)
+                process.wait(2)
         words = process.communicate()[1].decode()
     first = {file.name: file.stat().st_mtime_ns for file in kept.glob("?" * 64)}
     assert process.returncode == 130
