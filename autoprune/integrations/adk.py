@@ -9,12 +9,13 @@ The events of the session are not changed.
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_origin
 
 from google.adk.agents.callback_context import CallbackContext
 from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.adk.plugins.base_plugin import BasePlugin
+from pydantic import TypeAdapter
 
 from autoprune.integrations._hooks import Pruning, RequestPruner, cannot_send
 from autoprune.planning.plan import ThinkingPolicy
@@ -33,7 +34,7 @@ def before_model_callback(
     """Create a callback for an `LlmAgent` that prunes the contents of each of its requests.
 
     `pruning` is a safe zone, settings, or a pruner. Contents that are not pruned stay the same objects. The tokens of
-    the system instruction and the tools are counted.
+    the system instruction, the tools and the answer's schema are counted.
 
     The callback raises SettingsError if the request needs parameters, which it cannot add (`docs/thinking.md`).
     """
@@ -74,10 +75,12 @@ class _ContentsPruner:
     def prune(self, request: LlmRequest) -> None:
         """Replace the contents of a request. Raises SettingsError if it needs parameters."""
         # The field names of the REST API, so that the request is read like one at the proxy.
+        answer = request.config.response_schema or request.config.response_json_schema
         body = {
             "contents": request.contents,
             "systemInstruction": request.config.system_instruction,
             "tools": [_schema(tool) for tool in request.config.tools or ()],
+            "generationConfig": {"responseSchema": _schema(answer)},
             "cachedContent": request.config.cached_content,
         }
         is_binding = policy(None, self._model or request.model) is ThinkingPolicy.DROP_BLOCK
@@ -108,6 +111,8 @@ class _BoundContents:
         return replace(gemini.parse(message, at, parser), thinking=tuple(thinking))
 
 
-def _schema(tool: Any) -> object:
-    """Convert a tool to JSON-like data, without the fields that are not set."""
-    return tool.model_dump(mode="json", exclude_none=True) if hasattr(tool, "model_dump") else tool
+def _schema(given: Any) -> object:
+    """Convert a tool or the type of an answer to JSON-like data, without the fields that are not set."""
+    if isinstance(given, type) or get_origin(given):
+        return TypeAdapter(given).json_schema()
+    return given.model_dump(mode="json", exclude_none=True) if hasattr(given, "model_dump") else given

@@ -4,9 +4,9 @@
     send(pruned.body, pruned.headers)
 
 The path identifies the API, and the API says which field of the body holds the messages and which fields are sent
-beside them (the system prompt, the schemas of tools). Their tokens count towards the safe zone. The model is that of
-the request, unless the pruner's settings name one. Without a safe zone, a strategy that weighs prices gets the window
-of a known model without room for the reply. All other fields are passed on unchanged.
+beside them (the system prompt, the schemas of tools and of the answer). Their tokens count towards the safe zone. The
+model is that of the request, unless the pruner's settings name one. Without a safe zone, a strategy that weighs prices
+gets the window of a known model without room for the reply. All other fields are passed on unchanged.
 
 A request that cannot be pruned is returned unchanged, with a note that gives the reason: an unknown path, a body
 without a conversation, or a history that the provider stores (`previous_response_id`, `conversation`, `cachedContent`,
@@ -18,11 +18,11 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from autoprune.conversation.messages import MARK, cache_marks
+from autoprune.conversation.messages import MARK, cache_marks, fields_of
 from autoprune.economics import prices
 from autoprune.errors import ConversationError, SettingsError
 from autoprune.planning.plan import ThinkingPolicy
@@ -47,8 +47,8 @@ class Api:
 
     `format` is "" if requests may have messages of any format; the format of each message is then detected.
     `messages` is the field with the messages, and `wrappers` are fields that may hold the whole request. `beside` are
-    the fields that are sent beside the messages and have tokens. If one of `on_server` is set, the provider stores the
-    history.
+    the fields that are sent beside the messages and have tokens, also fields of objects (with dots). If one of
+    `on_server` is set, the provider stores the history.
     """
 
     format: str
@@ -61,19 +61,24 @@ class Api:
 
 # To add an API, add a line. The names of `format` are those of the shipped formats.
 APIS = (
-    Api("openai_chat", re.compile(r"/chat/completions$"), "messages", ("tools", "functions")),
+    Api(
+        "openai_chat",
+        re.compile(r"/chat/completions$"),
+        "messages",
+        ("tools", "functions", "response_format.json_schema"),
+    ),
     Api(
         "openai_responses",
         re.compile(r"/responses(?P<counts>/input_tokens)?$"),
         "input",
-        ("instructions", "tools"),
+        ("instructions", "tools", "text.format"),
         on_server=("previous_response_id", "conversation"),
     ),
     Api(
         "anthropic",
         re.compile(r"/messages(?P<counts>/count_tokens)?$"),
         "messages",
-        ("system", "tools"),
+        ("system", "tools", "output_config.format", "output_format"),
         on_server=("thread",),
     ),
     Api(
@@ -82,7 +87,10 @@ APIS = (
             r"(?:/models/(?P<model>[^/:]+)|/v1internal):(?:(?P<counts>countTokens)|(?:g|streamG)enerateContent)$"
         ),
         "contents",
-        ("systemInstruction", "system_instruction", "tools"),
+        (
+            *("systemInstruction", "system_instruction", "tools"),
+            *("generationConfig.responseSchema", "generationConfig.responseJsonSchema"),
+        ),
         on_server=("cachedContent", "cached_content"),
         wrappers=("request", "generateContentRequest"),
     ),
@@ -116,7 +124,8 @@ class Place:
     def beside(self, body: Mapping[str, object]) -> list[object]:
         """Return the values that are sent beside the messages and have tokens."""
         inner = self.inside(body)
-        return [inner[name] for name in self.api.beside if inner.get(name)]
+        values = (reduce(_get, name.split("."), inner) for name in self.api.beside)
+        return [each for each in values if each]
 
     def mark_before_cut(self, request: "PrunedRequest", given: list[Any], result: Result[Any]) -> Result[Any]:
         """Mark the pruned prompt for the provider's cache, if the client does. The report says which message."""
@@ -137,6 +146,10 @@ class Place:
         """Return a copy of the body with other messages."""
         inner = {**self.inside(body), self.api.messages: messages}
         return {**body, self.wrapper: inner} if self.wrapper else inner
+
+
+def _get(value: object, name: str) -> Any:
+    return fields_of(value).get(name)
 
 
 def place(path: str, body: Mapping[str, object]) -> Place | None:

@@ -11,6 +11,7 @@ import adk_loop as loop
 from google.adk.events import Event
 from google.adk.models import LlmRequest
 from google.genai import types
+from pydantic import BaseModel, Field
 from reading_loop import (
     ANSWERED,
     CALLS,
@@ -125,6 +126,15 @@ def test_the_system_instruction_and_the_tools_take_room_of_the_safe_zone():
     assert pruned(plain) == request(6).contents
     assert pruned(request(6, system_instruction=words)) != plain.contents
     assert pruned(request(6, tools=[tool])) != plain.contents
+
+
+class Answer(BaseModel):
+    text: str = Field(description="word " * 8_000)
+
+
+@pytest.mark.parametrize("schema", [Answer, list[Answer], Answer.model_json_schema()])
+def test_the_schema_of_the_answer_takes_room_of_the_safe_zone(schema: Any):
+    assert pruned(request(6, response_schema=schema)) != pruned(request(6))
 
 
 def test_a_history_that_the_provider_keeps_is_left_alone():

@@ -96,6 +96,31 @@ def test_what_is_sent_beside_the_messages_counts():
     assert pruned.result.report.floor["sent beside"] >= 2_400
 
 
+SCHEMA = {"type": "object", "properties": {f"field_{at}": {"type": "string"} for at in range(300)}}
+SCHEMA_FORMAT = {"type": "json_schema", "name": "answer", "schema": SCHEMA}
+
+
+@pytest.mark.parametrize(
+    ("format", "fields"),
+    [
+        ("openai_chat", {"response_format": {"type": "json_schema", "json_schema": {"schema": SCHEMA}}}),
+        ("openai_responses", {"text": {"verbosity": "low", "format": SCHEMA_FORMAT}}),
+        ("anthropic", {"output_config": {"effort": "low", "format": SCHEMA_FORMAT}}),
+        ("anthropic", {"output_format": SCHEMA_FORMAT}),
+        ("gemini", {"generationConfig": {"temperature": 0, "responseSchema": SCHEMA}}),
+        ("gemini", {"generationConfig": {"responseJsonSchema": SCHEMA}}),
+    ],
+)
+def test_the_schema_of_the_answer_counts(format: str, fields: dict[str, Any]) -> None:
+    def beside(**fields: Any) -> int:
+        pruned = prune_request(AgenticConversationPruner("50k"), body_of(format, [], **fields), PATHS[format][0])
+        assert pruned.result
+        return pruned.result.report.floor["sent beside"]
+
+    assert beside(**fields) == pytest.approx(AgenticConversationPruner("50k").count_text(json.dumps(SCHEMA)), abs=30)
+    assert beside(text="low", output_config=None, generationConfig=[], response_format={"type": "json_object"}) == 0
+
+
 def test_the_model_is_the_requests_unless_the_settings_name_one():
     body = {"model": BINDING, "messages": thinking(8)}
     assert prune_request(AgenticConversationPruner("2k"), body, "/v1/messages").body["thinking"]
