@@ -23,7 +23,16 @@ from autoprune.facts.outcomes import (
     is_data,
     is_refusal,
 )
-from autoprune.facts.shell import LONGEST, QUOTED, READING, REDIRECTED, edits_in_place, split_heredocs
+from autoprune.facts.shell import (
+    LONGEST,
+    QUOTED,
+    READING,
+    REDIRECTED,
+    as_posix,
+    edits_in_place,
+    posix_name,
+    split_heredocs,
+)
 from autoprune.facts.utterances import Utterance
 
 # What a word in a tool's name says about its path, the most certain first.
@@ -61,7 +70,7 @@ UNCHANGED = re.compile(
 LONGEST_REFERENCE = 1_000  # characters of such an answer
 LONGEST_WORD = 200  # characters of a path in a command
 COMMAND_JOINT = re.compile(r"&&|\|\||[;\n|]")
-PATH_WORD = re.compile(r"[\w@+.~/\[\]-]+")
+PATH_WORD = re.compile(r"(?:[A-Za-z]:(?=/))?[\w@+.~/\[\]-]+")
 NAME_OF_FILE = re.compile(r"[\w@+\[\]-][\w@+.\[\]-]*\.[A-Za-z][A-Za-z0-9]{0,9}")
 SED_SCRIPT = re.compile(r"s/.*|/.*/[dp]")  # an argument of sed that is no path
 GIT_VERBS = {"rm": "deleted", "mv": "moved", "restore": "restored"}
@@ -144,7 +153,7 @@ def _tool_verb(call: ToolCall | None, tool: str) -> str | None:
 
 def shell_files(command: str) -> Iterator[tuple[str, str]]:
     """Yield the file accesses that are evident from a shell script's text."""
-    script, heredocs = split_heredocs(command[:LONGEST])
+    script, heredocs = split_heredocs(as_posix(command[:LONGEST]))
     bodies = "\n".join(heredocs)
     text = QUOTED.sub(_unquote, script)
     for match in REDIRECTED.finditer(text):
@@ -179,12 +188,13 @@ def _command_files(words: list[str]) -> Iterator[tuple[str, str]]:
         return
     if not words:
         return
-    if words[0] == "cp":
+    program = posix_name(words[0])
+    if program == "cp":
         operands = [word for word in words[1:] if word[:1] != "-" and PATH_WORD.fullmatch(word)]
         yield from (("created", path) for path in _copy_targets(operands) if _is_path(path))
         return
     operands = [word for word in words[1:] if _is_path(word) and not SED_SCRIPT.fullmatch(word)]
-    does = "edited" if edits_in_place(words) else COMMAND_VERBS.get(words[0])
+    does = "edited" if edits_in_place(words) else COMMAND_VERBS.get(program)
     yield from ((does, path) for path in operands if does)
 
 

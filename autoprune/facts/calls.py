@@ -30,7 +30,7 @@ PATH_NAMES = frozenset(
 RECALL = re.compile(r"\bautoprune\s+recall\s+(?:\d|-)")  # with an id or an option: not a mention in a search
 COMMAND_NAMES = ("command", "cmd", "commands", "script")  # arguments that hold a shell command
 # Words in front of the script if the command is a list, as Codex sends it: ["bash", "-lc", "ls"].
-SHELLS = frozenset(("bash", "sh", "zsh", "/bin/bash", "/bin/sh", "/bin/zsh", "-c", "-lc", "-l"))
+SHELL = re.compile(r"(?i:(?:\S*[\\/])?(?:bash|sh|zsh|pwsh|powershell)(?:\.exe)?|-command|-nologo|-noprofile)|-l?c|-l")
 # Arguments with the id of a command that runs in the background: Codex, Claude Code, Copilot CLI.
 COMMAND_ID_NAMES = ("session_id", "bash_id", "shell_id", "task_id", "shellId")
 # Arguments that may hold a patch, spelled the same way.
@@ -168,7 +168,7 @@ def command(call: ToolCall | None) -> str:
         return ""
     script = next((value for name in COMMAND_NAMES if (value := values.get(name))), "")
     if isinstance(script, list | tuple):
-        script = "\n".join(word for word in script if isinstance(word, str) and word not in SHELLS)
+        script = "\n".join(word for word in script if isinstance(word, str) and not SHELL.fullmatch(word))
     return script if isinstance(script, str) else ""
 
 

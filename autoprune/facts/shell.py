@@ -55,6 +55,22 @@ READERS = READING | frozenset(
         *("env", "printenv", "whoami", "date", "ps", "uname", "id", "hostname", "lsof", "strings", "xxd"),
     )
 )
+# Commands of PowerShell and cmd.exe, in lower case, with the program above or below that does the same to files.
+WINDOWS = {
+    **dict.fromkeys(("get-content", "gc", "type"), "cat"),
+    **dict.fromkeys(("select-string", "sls", "findstr", "where-object", "select-object"), "grep"),
+    **dict.fromkeys(("get-childitem", "gci", "dir", "get-item", "get-location", "format-table"), "ls"),
+    **dict.fromkeys(("measure-object", "sort-object", "test-path", "get-command", "get-date", "get-process"), "wc"),
+    **dict.fromkeys(("set-content", "add-content", "out-file"), "truncate"),
+    **dict.fromkeys(("write-output", "write-host", "set-location"), "echo"),
+    **dict.fromkeys(("remove-item", "del"), "rm"),
+    **dict.fromkeys(("move-item", "rename-item", "move"), "mv"),
+    **dict.fromkeys(("copy-item", "copy"), "cp"),
+    "new-item": "touch",
+}
+CMDLET = re.compile(
+    r"(?i)\b(?:get|set|add|remove|move|rename|copy|new|out|select)-(?:content|childitem|item|file|string)\b"
+)
 # The same for programs with subcommands; those of `gh` have two words, such as `gh pr view`.
 READERS_BY = {
     "git": frozenset(
@@ -244,7 +260,7 @@ def is_read_only(command: str) -> bool:
 def is_read_only_command(words: Sequence[str]) -> bool:
     """Return whether one command, given by its words, only reads or lists."""
     words = program_words(words)
-    program = words[0].rpartition("/")[2] if words else ""
+    program = posix_name(words[0].rpartition("/")[2]) if words else ""
     if not program or program in READERS or program in SILENT or HELP.intersection(words):
         return True
     if program == "sed":
@@ -256,6 +272,26 @@ def is_read_only_command(words: Sequence[str]) -> bool:
     readers = READERS_BY.get(program.rstrip("3"), frozenset() if program in RUNS_TASKS else READING_WORDS)
     subcommands = [word for before, word in pairwise(words) if word[:1] != "-" and before not in WITH_VALUE]
     return any(word in readers for word in subcommands[: 2 if program == "gh" else 1])
+
+
+def posix_name(program: str) -> str:
+    """Return the program that does the same to files as one of Windows; any other program itself."""
+    return WINDOWS.get(program.lower(), program)
+
+
+def as_posix(script: str) -> str:
+    """Return a script of PowerShell with slashes in its paths and without its here-strings; any other script itself."""
+    if not CMDLET.search(script):
+        return script
+    lines: list[str] = []
+    end = ""
+    for line in script.split("\n"):
+        if end and not line.startswith(end):
+            continue
+        line = line.removeprefix(end).rstrip()
+        end = f"{line[-1]}@" if line.endswith(("@'", '@"')) else ""
+        lines.append(line.removesuffix(end[::-1]))
+    return "\n".join(lines).replace("\\", "/")
 
 
 def start_folder(command: str) -> str:
@@ -326,7 +362,7 @@ def has_fallback(text: str) -> bool:
 def only_prints_texts(text: str) -> bool:
     """Return whether a script only prints text that is not its own: files, logs, pages."""
     commands = _split_at(ANY_JOINT, _without_text(text).replace("2>&1", "").replace(">&2", ""))
-    named = [(name, each) for each in commands if (name := _program_name(each)) not in SETUP]
+    named = [(name, each) for each in commands if (name := posix_name(_program_name(each))) not in SETUP]
     return bool(named) and all(
         name in PRINTS_TEXTS or _subcommand(each) in PRINTS_TEXTS_BY.get(name, ()) for name, each in named
     )

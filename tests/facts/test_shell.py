@@ -1,8 +1,11 @@
-"""Which programs a shell command runs."""
+"""Which programs a shell command runs, and which files it reads and changes."""
 
 import pytest
 
-from autoprune.facts.shell import program_names
+from autoprune.conversation.transcript import Location, ToolCall
+from autoprune.facts.actions import shell_files
+from autoprune.facts.calls import command
+from autoprune.facts.shell import is_read_only, only_prints_texts, program_names
 
 
 @pytest.mark.parametrize(
@@ -15,3 +18,39 @@ from autoprune.facts.shell import program_names
 )
 def test_only_words_before_a_program_are_skipped(command: str, names: tuple[str, ...]):
     assert program_names(command) == names
+
+
+@pytest.mark.parametrize(
+    ("script", "files", "only_reads"),
+    [
+        (r"Get-Content -Path src\app.py -TotalCount 200", [("read", "src/app.py")], True),
+        (r"get-content C:\app\main.py | Select-Object -First 20", [("read", "C:/app/main.py")], True),
+        (r"Get-Content 'src\app.py'; Get-ChildItem src", [("read", "src/app.py")], True),
+        ("@'\nrm old.py\n'@ | Set-Content src\\new.py -Encoding utf8", [("written", "src/new.py")], False),
+        (r"Remove-Item .\old.py", [("deleted", "./old.py")], False),
+        (r"Copy-Item a.py -Destination src\b.py", [("created", "src/b.py")], False),
+        (r"Select-String -Path src\*.py -Pattern TODO", [], True),
+        ("type app.py", [("read", "app.py")], True),
+        (r"sed -n '/a\.py/p' app.py", [("read", "app.py")], True),
+    ],
+)
+def test_scripts_of_powershell_are_read_like_those_of_a_shell(
+    script: str, files: list[tuple[str, str]], only_reads: bool
+):
+    assert list(shell_files(script)) == files
+    assert is_read_only(script) is only_reads
+    assert only_prints_texts(script) is only_reads
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["bash", "-lc"],
+        ["powershell.exe", "-NoLogo", "-NoProfile", "-Command"],
+        ["C:\\Windows\\System32\\WindowsPowerShell\\v1.0\\powershell.exe", "-Command"],
+        ["pwsh", "-c"],
+    ],
+)
+def test_the_shell_is_no_part_of_a_command(words: list[str]):
+    call = ToolCall(Location((0,)), 0, "c1", "shell", {"command": [*words, "ls src"]})
+    assert command(call) == "ls src"
