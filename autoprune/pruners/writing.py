@@ -17,7 +17,7 @@ import hashlib
 from collections.abc import Collection, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from autoprune.conversation.edits import Fold, Replace
 from autoprune.conversation.messages import canonical, fields_of, sendable
@@ -199,8 +199,8 @@ class SummaryWriter:
         settings = "\0".join((identity_of(self.summarizer), text, self.title, *context))
         hashed = hashlib.sha256(settings.encode("utf-8", "surrogatepass"))
         for number in range(start, stop):
-            for at, is_after_request in self._folded.folded_messages(number, number + 1):
-                hashed.update(self._hash_message(at) + bytes([is_after_request]))
+            for at, *marks in self._folded.folded_messages(number, number + 1):
+                hashed.update(self._hash_message(at) + bytes(marks))
             # The key of each fold extends the hash of the folds before it.
             whole = hashed.copy()
             request = self._folded.first_request(start, number + 1, text)
@@ -332,6 +332,15 @@ def _fallback_note(asked: Summarizer, why: str, other: Summarizer) -> str:
     return f"the summarizer failed ({why}): its fallback was asked"
 
 
+class FoldedMessage(NamedTuple):
+    """The index of a message that is folded, and the marks of its `Utterance`."""
+
+    at: int
+    after_request: bool
+    is_late: bool
+    answer_stays: bool
+
+
 class FoldedMessages:
     """Finds the folded messages of one plan. `messages` are the plan's messages, without the summary in them."""
 
@@ -379,21 +388,36 @@ class FoldedMessages:
         first = next((at for at in self.requests if at not in self._gone_before[start]), -1)
         return self.requests[first] if first in self._gone[stop - 1] else ""
 
-    def folded_messages(self, start: int, stop: int) -> Iterator[tuple[int, bool]]:
-        """Yield the messages of some folds in order, each with whether it follows a request that stays."""
-        gone = self._gone[stop - 1]
-        staying = [at for at in self.requests if at not in gone]
-        before = -1
-        for at in sorted(at for fold in self.folds[start:stop] for at in fold.messages):
-            yield at, any(before < other < at for other in staying)
+    def folded_messages(self, start: int, stop: int) -> Iterator[FoldedMessage]:
+        """Yield the messages of some folds in order."""
+        gone, gone_before = self._gone[stop - 1], self._gone[start - 1] if start else frozenset[int]()
+        newest, asked = max(gone_before, default=-1), max(gone_before.intersection(self.requests), default=-1)
+        folding = sorted(at for fold in self.folds[start:stop] for at in fold.messages)
+        before = max((at for at in self._said if at in gone_before and at < folding[0]), default=-1)
+        for at in folding:
+            is_after = any(before < other < at and other not in gone for other in self.requests)
+            is_late = any(at < other < newest and other not in gone_before for other in self.requests)
+            answer = next((other for other in self.requests if other > asked), 0) - 1  # to the newest folded request
+            stays = (
+                answer > asked and answer not in gone and self.plan.transcript.entries[answer].speaker is Speaker.MODEL
+            )
+            yield FoldedMessage(at, is_after, is_late, stays or (is_late and not asked < at <= answer))
             before = at
+            asked = at if at in self.requests else asked
+
+    @cached_property
+    def _said(self) -> list[int]:
+        """The messages with the user's words, also beside results."""
+        users = (at for at, one in enumerate(self.plan.transcript.entries) if one.speaker is Speaker.USER and one.texts)
+        return [at for at in users if self._plain([at])[0].user_words]
 
     def utterances(self, start: int, stop: int) -> tuple[Utterance, ...]:
         """Convert the messages of some folds to utterances."""
         converted: list[Utterance] = []
-        for at, is_after_request in self.folded_messages(start, stop):
+        for at, is_after, is_late, answer_stays in self.folded_messages(start, stop):
             first, *others = self._plain([at])
-            converted += (replace(first, after_request=is_after_request), *others)
+            marked = replace(first, after_request=is_after, is_late=is_late, answer_stays=answer_stays)
+            converted += (marked, *others)
         return tuple(converted)
 
     def _plain(self, numbers: Collection[int]) -> tuple[Utterance, ...]:

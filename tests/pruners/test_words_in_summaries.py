@@ -18,7 +18,7 @@ from autoprune import PruneArgs, Result
 from autoprune.conversation.summary import find_summary
 from autoprune.pruners.conversation import ConversationPruner
 from autoprune.summarizers.brief import Brief
-from autoprune.summarizers.digest._contents import parse_contents
+from autoprune.summarizers.digest._contents import SO_FAR, Exchange, parse_contents
 from autoprune.summarizers.rendering import render
 from autoprune.summarizers.sections import GOAL, LEAVES_OUT, parse_sections
 from autoprune.tokens import exact
@@ -202,6 +202,47 @@ def test_a_model_is_told_which_request_stays_and_which_came_first(is_fed_back: b
     assert [one.after_request for one in (asked, answer, next_words)] == [False, False, True]
     assert "▶ the user's next request, which stays" in render(first.utterances, len, 10_000)
     assert all(brief.utterances[0].after_request and brief.previous for brief in later)
+
+
+INSTRUCTIONS = "# AGENTS.md instructions for /app\n\n<INSTRUCTIONS>\nNever push.\n</INSTRUCTIONS>"
+CODE = "a line of code\n" * 110
+
+
+def exchanges(given: list[Any]) -> tuple[Exchange, ...]:
+    """The requests and answers in the summary of a pruned conversation."""
+    text = said(ConversationPruner(4_000).prune(given))
+    return parse_contents(text[text.find("## ") : text.find("[/Summary]")]).exchanges
+
+
+@pytest.mark.parametrize("before", [[], [user(INSTRUCTIONS)]])
+def test_no_interim_words_are_shown_as_the_answer_of_a_request(before: list[Any]):
+    """Behind a user's message that stays at the start an answer stays too, so that the next request is apart."""
+    given, seen = [*before], set[str]()
+    for number in range(4):
+        given += [user(f"Request {number}?")]
+        for at in range(6):
+            given += used(10 * number + at, "read", CODE, f"Working on {number}, part {at}.")
+            answers = [one.answer for one in exchanges(given) if one.answer]
+            last = answers.pop() if answers and answers[-1] == "[below]" else ""
+            assert answers == [f"Answer {each}." for each in range(len(answers))]
+            assert not last or (before and f"Answer {len(answers)}." in said(ConversationPruner(4_000).prune(given)))
+            seen |= {*answers, last}
+        given += [model(f"Answer {number}.")]
+    assert seen - {""} == {"Answer 0.", "Answer 1.", "[below]" if before else "Answer 2."}
+
+
+def test_words_before_a_request_beside_a_result_are_not_its_answer():
+    def step(at: int, words: str, *more: dict[str, str]) -> list[Any]:
+        call = {"type": "tool_use", "id": f"t{at}", "name": "read", "input": {}}
+        result = {"type": "tool_result", "tool_use_id": f"t{at}", "content": CODE}
+        content = [{"type": "text", "text": words}, call]
+        return [{"role": "assistant", "content": content}, {"role": "user", "content": [result, *more]}]
+
+    given = [user("Merge the parent branch."), *step(0, "I merge main.")]
+    given += step(1, "6 files have conflicts.", {"type": "text", "text": "The parent is not main."})
+    for at in range(2, 12):
+        given += step(at, f"I merge it again, part {at}.")
+        assert {one.answer.removesuffix(SO_FAR) for one in exchanges(given)} <= {"", f"I merge it again, part {at}."}
 
 
 @each_row("name", STRATEGIES)

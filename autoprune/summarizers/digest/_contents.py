@@ -34,6 +34,7 @@ FIRST = "(the first request)"  # stands for it if only its answer is listed
 AGAIN = " [asked again]"  # after an answer: the request was repeated since
 SO_FAR = " [so far]"  # after the assistant's last words, if they are only shown as an answer because room is short
 NONE_KEPT = "[none kept]"  # in place of an answer: the exchange is over, and nothing is known of how it ended
+BELOW = "[below]"  # the same: it stays in the conversation
 List = Mapping[str, str]
 LEAST_PATHS = 3  # in a folder, for it to be worth a section
 LEAST_DEPTH = 2  # names in a folder's path: "/tmp" has too few

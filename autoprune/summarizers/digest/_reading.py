@@ -110,12 +110,12 @@ class _Reader:
 
     def add_message(self, one: Utterance, done: Sequence[Action]) -> None:
         if one.after_request:
-            self._end_exchange(_contents.NONE_KEPT)
+            self._end_exchange(_contents.NONE_KEPT, answer=_contents.BELOW if one.answer_stays else "")
             self.is_opening = False
         if one.speaker is Speaker.USER and (said := one.user_words):
             self._note_said(one, said)
         elif one.speaker is Speaker.MODEL and (spoken := model_words(one.words)).strip():
-            self._note_words(spoken)
+            self._note_words(spoken, one)
         for action in done:
             self._note_action(action)
 
@@ -165,8 +165,8 @@ class _Reader:
         asked = [at for at, exchange in enumerate(self.exchanges) if not exchange.is_through_tool]
         return asked[-1] if asked and not self.exchanges[asked[-1]].is_over else None
 
-    def _end_exchange(self, otherwise: str = "") -> None:
-        """End the exchange that is not over. Its answer is the assistant's last words, or else `otherwise`.
+    def _end_exchange(self, otherwise: str = "", *, answer: str = "") -> None:
+        """End the exchange that is not over. Its answer is `answer`, the assistant's last words, or `otherwise`.
 
         The very last exchange is over only with an answer.
         """
@@ -178,17 +178,24 @@ class _Reader:
         words = next((item for item in self.lists[_contents.LAST] if item.startswith(SAID)), "")
         said, before = words.removeprefix(SAID), self.exchanges[at].bare_answer
         self.lists[_contents.LAST].clear()
-        self.exchanges[at] = replace(self.exchanges[at], answer=said or before or otherwise)
+        self.exchanges[at] = replace(self.exchanges[at], answer=answer or said or before or otherwise)
         self.lists[_contents.FINDINGS] = {
             finding: "" for finding in self.lists[_contents.FINDINGS] if not said or finding not in said
         }
 
-    def _note_words(self, words: str) -> None:
+    def _note_words(self, words: str, one: Utterance) -> None:
+        """Read the model's words. Late ones do not tell what went on last: they may be the answer of an exchange."""
+        said = one_line(shorten(words, LONGEST_ANSWER, len), len(words))
+        asked = [at for at, exchange in enumerate(self.exchanges) if not exchange.is_through_tool]
+        is_late = one.is_late and asked and self.exchanges[asked[-1]].is_over
+        if is_late and not one.answer_stays:
+            self.exchanges[asked[-1]] = replace(self.exchanges[asked[-1]], answer=said)
+            return
         for finding in findings(words):
             self._put(_contents.FINDINGS, finding)
-        kept = [item for item in self.lists[_contents.LAST] if not item.startswith(SAID)]
-        said = one_line(shorten(words, LONGEST_ANSWER, len), len(words))
-        self.lists[_contents.LAST] = dict.fromkeys((*kept, SAID + said), "")
+        if not is_late:
+            kept = [item for item in self.lists[_contents.LAST] if not item.startswith(SAID)]
+            self.lists[_contents.LAST] = dict.fromkeys((*kept, SAID + said), "")
 
     def _note_action(self, action: Action) -> None:
         if not action.is_late:
