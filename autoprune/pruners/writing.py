@@ -14,6 +14,8 @@ messages that are in the conversation at the time of a fold, so pruned output th
 """
 
 import hashlib
+import sys
+from bisect import bisect_right
 from collections.abc import Collection, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
@@ -391,17 +393,18 @@ class FoldedMessages:
     def folded_messages(self, start: int, stop: int) -> Iterator[FoldedMessage]:
         """Yield the messages of some folds in order."""
         gone, gone_before = self._gone[stop - 1], self._gone[start - 1] if start else frozenset[int]()
-        newest, asked = max(gone_before, default=-1), max(gone_before.intersection(self.requests), default=-1)
+        requests, entries = [*self.requests], self.plan.transcript.entries
+        staying, stayed = ([at for at in requests if at not in each] for each in (gone, gone_before))
+        newest, asked = max(gone_before, default=-1), max(gone_before.intersection(requests), default=-1)
         folding = sorted(at for fold in self.folds[start:stop] for at in fold.messages)
         before = max((at for at in self._said if at in gone_before and at < folding[0]), default=-1)
         for at in folding:
-            is_after = any(before < other < at and other not in gone for other in self.requests)
-            is_late = any(at < other < newest and other not in gone_before for other in self.requests)
-            answer = next((other for other in self.requests if other > asked), 0) - 1  # to the newest folded request
-            stays = (
-                answer > asked and answer not in gone and self.plan.transcript.entries[answer].speaker is Speaker.MODEL
-            )
-            yield FoldedMessage(at, is_after, is_late, stays or (is_late and not asked < at <= answer))
+            is_late = _next(stayed, at) < newest
+            answer = _next(requests, asked) - 1  # to the newest folded request
+            is_kept = answer in range(asked + 1, len(entries)) and answer not in gone
+            stays = is_kept and entries[answer].speaker is Speaker.MODEL
+            is_other = is_late and not asked < at <= answer
+            yield FoldedMessage(at, _next(staying, before) < at, is_late, stays or is_other)
             before = at
             asked = at if at in self.requests else asked
 
@@ -423,6 +426,12 @@ class FoldedMessages:
     def _plain(self, numbers: Collection[int]) -> tuple[Utterance, ...]:
         entries, is_answer = self.plan.transcript.entries, self.plan.protections.is_answer
         return utterances([entries[at] for at in numbers], is_answer)
+
+
+def _next(numbers: Sequence[int], at: int) -> int:
+    """Return the first of sorted numbers that is above `at`; a very large number if there is none."""
+    place = bisect_right(numbers, at)
+    return numbers[place] if place < len(numbers) else sys.maxsize
 
 
 # The message of the summary
