@@ -302,6 +302,32 @@ def test_a_status_from_before_a_commit_is_dropped():
     assert found == ["- last commit → 1234567 on main: Fix (1 file changed, 1 insertion(+))"]
 
 
+CLEAN = "On branch x\nnothing to commit, working tree clean"
+
+
+@each_row(
+    "later, state",
+    [
+        (ran("git switch main", "Switched to branch 'main'"), []),
+        (ran("git merge origin/main", "CONFLICT (content): Merge conflict in a.py"), []),
+        (
+            ran("sed -i s/a/b/ a.py", ""),
+            ["- git status → on x; nothing to commit, working tree clean [before later changes]"],
+        ),
+        (
+            did("write", {"path": "a.py"}, "ok") * 2,
+            ["- git status → on x; nothing to commit, working tree clean [before later changes]"],
+        ),
+        (ran("cat a.py", "x = 1"), ["- git status → on x; nothing to commit, working tree clean"]),
+    ],
+)
+def test_a_status_says_that_it_is_from_before_changes_and_goes_with_its_branch(
+    later: list[Utterance], state: list[str]
+):
+    given = told(user("Go."), ran("git status", CLEAN), later)
+    assert sections(digest(given)).get("State of version control and tests", []) == state
+
+
 @each_row(
     "command",
     [

@@ -29,6 +29,7 @@ from autoprune.summarizers.sections import shorten
 LONGEST_ANSWER = 2_000  # characters
 LONG_REQUEST = 40  # characters; shorter requests such as "continue" are repeated without being the same
 LAST_ACTIONS = 5
+BEFORE_CHANGES = " [before later changes]"  # after a state of version control
 MOST_VALUES = 8
 RUNS = re.compile(r" \(×([0-9]{1,9})\)\Z")
 CALLED = re.compile(r"[^\s()]+\((.*)\)", re.DOTALL)  # a call of a tool that is no command
@@ -303,11 +304,14 @@ class _Reader:
 
     def _note_state(self, action: Action) -> None:
         """Record the state of version control and tests, and the value that a command printed."""
-        states = dict(command_states(action))
-        if STATUS not in states and COMMIT in states:
-            self.lists[_contents.STATE].pop(STATUS, None)  # it described changes that are now committed
-        if COMMIT not in states and action.command and moves_head(action):
-            self.lists[_contents.STATE].pop(COMMIT, None)
+        states, known = dict(command_states(action)), self.lists[_contents.STATE]
+        has_moved = bool(action.command) and moves_head(action)
+        if has_moved or COMMIT in states:
+            known.pop(STATUS, None)  # of another branch, or of changes that are now committed
+        elif (status := known.get(STATUS)) and not action.failed and any(does != "read" for does, _ in action.files()):
+            known[STATUS] = status.removesuffix(BEFORE_CHANGES) + BEFORE_CHANGES
+        if has_moved:
+            known.pop(COMMIT, None)
         for kind, found in states.items():
             self._put(_contents.STATE, kind, relative(found, self.folder))
         if (found := printed_value(action)) and not states:
