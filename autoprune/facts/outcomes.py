@@ -222,6 +222,11 @@ def is_refusal(text: str) -> bool:
     return BEGINS_REFUSED.match(text[:HEAD]) is not None
 
 
+def is_refused(result: ToolResult) -> bool:
+    """Return whether a result says that a person refused the call; a fetched text that begins so does not count."""
+    return is_refusal(result.text) and (result.is_error or not is_data(result.call))
+
+
 def is_cancellation(text: str) -> bool:
     """Return whether a text says that the call was not made because a parallel call had failed."""
     return CANCELLED.match(text[:HEAD]) is not None
@@ -481,10 +486,12 @@ def matches_tool(tool: str, tools: tuple[str, ...]) -> bool:
 
 
 def answer_text(result: ToolResult) -> str:
-    """Return the user's words in a result, after the question or the refused call; "" if the result was cleared."""
+    """Return the user's words in a result, after the question or the refused call; "" if there are none (any more)."""
     if is_cleared(result.text):
         return ""
     match = _refusal(result)
+    if not match and is_refused(result):
+        return ""
     if match:
         touched = " ".join(target(result.call).split())[:LONGEST_TARGET]
         said = _without_clarification(_strip_tags(result.text[match.end() - result.start :]))

@@ -9,7 +9,7 @@ from autoprune.conversation.messages import fields_of
 from autoprune.conversation.transcript import Entry, Speaker, ToolResult
 from autoprune.errors import SettingsError, check_flag, check_number, is_number
 from autoprune.facts.calls import is_instruction_file, matches, paths
-from autoprune.facts.outcomes import ANSWER_TOOLS, has_failed, is_answer, matches_tool
+from autoprune.facts.outcomes import ANSWER_TOOLS, has_failed, is_answer, is_refused, matches_tool
 from autoprune.facts.utterances import holds_instructions
 
 Guard: TypeAlias = Callable[[ToolResult], Reason | None]
@@ -97,8 +97,8 @@ class Protections:
         return replace(self, user_answers=True, answer_tools=ANSWER_TOOLS) != DEFAULT_PROTECTIONS
 
     def is_answer(self, result: ToolResult) -> bool:
-        """Return whether a result is kept as the user's answer. Later messages do not change this."""
-        return self.user_answers and is_answer(result, self.answer_tools)
+        """Return whether a result is kept as the user's answer or refusal. Later messages do not change this."""
+        return self.user_answers and (is_answer(result, self.answer_tools) or is_refused(result))
 
     def reason_for(self, result: ToolResult, message: object) -> Reason | None:
         """Return the rule that keeps a result, apart from rules about its position; None if no rule keeps it."""

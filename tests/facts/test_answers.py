@@ -117,6 +117,20 @@ def test_a_result_that_does_not_begin_with_a_refusal_is_not_one(text: str, flag:
     assert not is_answer(result(call("Edit", file_path="a.py"), text, flag))
 
 
+BARE = f"{CLAUDE.partition(' To tell')[0]} STOP what you are doing and wait for the user. {'It was rejected. ' * 20}"
+
+
+@each_row("strategy", ["tool_output_cleanup", "cache_aware"])
+def test_a_refusal_without_words_stays_and_a_file_that_begins_so_does_not(strategy: str):
+    refusal = Step("Edit", {"file_path": "a.py"}, BARE, failed=True)
+    file = Step("read_file", {"path": "log.txt"}, BARE)
+    found = pruned(WIRE["anthropic"](rounds(file, refusal)), strategy)
+    assert reasons(found)["Edit"] == "user_answer"
+    assert BARE in str(found.conversation)
+    assert str(found.conversation).count(BARE) == 1
+    assert said(result(call("Edit"), BARE, True)) == ""
+
+
 def test_an_answer_includes_its_question():
     made = call("request_user_input", questions=[{"id": "a", "question": "Which database?"}])
     text = '{"answers":{"a":{"answers":["Postgres"]}}}'
