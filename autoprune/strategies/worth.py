@@ -165,6 +165,7 @@ class InUse:
     def __init__(self) -> None:
         """Start before the first message."""
         self.failure: ToolResult | None = None  # the newest failure, without calls that the user refused
+        self._only_read = True  # whether that call only read
         self._failed: set[int] = set()  # results by identity
         self._edited: dict[str, int] = {}  # paths, with the newest request that changed each
         self._reads: dict[str, dict[str, ToolResult]] = {}  # by base name and path, the newest last
@@ -199,7 +200,9 @@ class InUse:
             self._newest_sent = result.sent
             if action.failed:
                 self._failed.add(id(result))
-                self.failure = self.failure if action.is_refused else result
+                # A search without a match or a missing file is no news beside a failed test.
+                if not action.is_refused and (not action.is_read_only or self._only_read):
+                    self.failure, self._only_read = result, action.is_read_only
             for does, path in action.files():
                 if does in CHANGING:
                     self._edited[_normal_path(path)] = result.request

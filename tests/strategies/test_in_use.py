@@ -49,3 +49,20 @@ def test_the_newest_of_two_reads_is_in_use_until_the_edit_is_long_ago():
     assert held(*steps) == {1: "file being edited"}
     assert held(*steps, later=LATELY) == {1: "file being edited"}
     assert held(*steps, later=LATELY + 1) == {}
+
+
+def run(command: str, text: str = "Exit code 1\nfailed") -> Step:
+    return Step("bash", {"command": command}, text, failed=True)
+
+
+@each_row(
+    ("steps", "number"),
+    [
+        ([run("pytest"), run("rg old_name src")], 0),  # no match
+        ([run("pytest"), run("cat gone.py"), run("make")], 2),
+        ([run("cat gone.py"), run("rg old_name src")], 1),
+        ([run("cat gone.py"), run("pytest"), read("a.py")], 1),
+    ],
+)
+def test_a_call_that_only_reads_does_not_take_the_place_of_another_failure(steps: list[Step], number: int):
+    assert held(*steps, OTHER) == {number: "newest failure"}
