@@ -143,9 +143,14 @@ def argument_files(call: ToolCall | None, result: ToolResult | None, tool: str) 
     yield from ((verb, path) for path in paths(call))
 
 
-def _tool_verb(call: ToolCall | None, tool: str) -> str | None:
+def editor_command(call: ToolCall | None) -> str:
+    """Return the command of a text editor that a call gives, such as "view" or "str_replace"; "" for other calls."""
     command = arguments(call).get("command") if call else None
-    if isinstance(command, str) and command in EDITOR_COMMANDS:
+    return command if isinstance(command, str) and command in EDITOR_COMMANDS else ""
+
+
+def _tool_verb(call: ToolCall | None, tool: str) -> str | None:
+    if command := editor_command(call):
         return EDITOR_COMMANDS[command]
     words = set(tool_words(tool))
     return next((verb for word, verb in VERBS.items() if word in words), None)

@@ -26,7 +26,7 @@ from autoprune.conversation.folded_steps import FoldedSteps, block
 from autoprune.conversation.messages import one_line
 from autoprune.conversation.transcript import Entry, ToolCall, ToolResult
 from autoprune.facts import shell
-from autoprune.facts.actions import CHANGING, Action, edited_places, patched_files
+from autoprune.facts.actions import CHANGING, Action, edited_places, editor_command, patched_files
 from autoprune.facts.calls import arguments, is_instruction_file, is_recall, paths, target, tool_words
 from autoprune.facts.utterances import SKILLS
 from autoprune.planning.steps import Step, make_fold, neighbors
@@ -215,13 +215,14 @@ def line(result: ToolResult, tokens: int, names: Iterable[str], *, has_failed: b
 
 
 def what(result: ToolResult) -> str:
-    """Name the tool and the target of a call, or the files that a patch changed."""
+    """Name the tool and the target of a call, or the files that a patch changed, and the command of a text editor."""
     action = Action(result.call, result)
     if script := shell.essence(action.command):
         shorter = script if len(script) <= LONGEST_SUBJECT else LEADING_FOLDERS.sub("…/", script)
         return f"{action.tool} {shell.abbreviate(shorter, LONGEST_SUBJECT)}"
     patched = ", ".join(f"{does} {path.rpartition('/')[2]}" for does, path in patched_files(result.call))
-    return f"{action.tool} {one_line(patched, LONGEST_SUBJECT) or action.subject(LONGEST_SUBJECT)}".strip()
+    named = one_line(patched, LONGEST_SUBJECT) or action.subject(LONGEST_SUBJECT)
+    return " ".join(filter(None, (action.tool, editor_command(result.call), named)))
 
 
 LINE = re.compile(r"(?P<what>.+?)(?:, \d+ places)?(?:, failed)?, (?P<tokens>[\d,]+) tokens(?:: .*)?")

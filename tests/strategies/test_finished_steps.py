@@ -241,19 +241,22 @@ def test_a_short_result_stands_in_its_line_as_a_whole():
     assert found == {"ok": "1 tokens: ok", "commit": "7 tokens: 4f2c9a", "prose": "9 tokens"}
 
 
-def test_an_edit_of_several_places_says_how_many():
+def test_an_edit_of_several_places_says_how_many_and_an_editor_what_it_does():
     change = "@@\n-\told = compute(value)\n+\tnew = compute(value, again=True)\n" * 3
     patch = f"*** Begin Patch\n*** Update File: src/app.py\n{change}*** End Patch"
     done = "Success. Updated the following files:\nM src/app.py"
     edits = [{"old_string": f"old_{at}", "new_string": f"new_{at}" * 20} for at in range(2)]
     several = [Step("apply_patch", {"input": patch}, done), Step("multiedit", {"path": "a.py", "edits": edits}, "ok")]
     single = [Step("edit", {"path": "b.py", "old_string": "old", "new_string": "new " * 60}, "ok")]
-    newest = [Step(each.tool, {"path": "z.py"}, "ok") for each in (*several, *single)]  # the newest calls stay
-    folded = lines(pruned(session(read("a.log"), several, single, newest), CacheAware(start_at=1_000, fold_steps=4)))
+    editor = [Step("editor", {"command": "insert", "path": "c.py", "new_str": "new " * 60}, "ok")]
+    newest = [Step(each.tool, {"path": "z.py"}, "ok") for each in (*several, *single, *editor)]  # the newest calls stay
+    steps = (read("a.log"), several, single, editor, newest)
+    folded = lines(pruned(session(*steps), CacheAware(start_at=1_000, fold_steps=4)))
     assert [line for line in folded if ".py" in line] == [
         "- apply_patch edited app.py, 3 places, 11 tokens",
         "- multiedit a.py, 2 places, 1 tokens: ok",
         "- edit b.py, 1 tokens: ok",
+        "- editor insert c.py, 1 tokens: ok",
     ]
 
 
