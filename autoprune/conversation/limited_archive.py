@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from hashlib import sha256
+from math import inf
 
 from autoprune.conversation.archive import LEFTOVER, SUFFIX, Directory, pointer_target, recall
 from autoprune.conversation.edits import ID
@@ -28,17 +29,28 @@ LONGEST_LINE = 160  # characters of a line that is shown
 WORD = re.compile(r"\w+")
 
 
+@dataclass
+class Limits:
+    """The limits of all archives beside each other. What is stored first in one of them after the start checks them.
+
+    `unchecked` are the bytes that were stored since they were checked.
+    """
+
+    most_bytes: int = MOST_BYTES
+    days: float = DAYS
+    unchecked: float = inf
+
+
 class LimitedDirectory(Directory):
     """An archive in a folder beside others. The limits apply to all of them; what was stored first is removed first.
 
     Other files in these folders stay, and so do empty folders of others.
     """
 
-    def __init__(self, path: str, *, most_bytes: int = MOST_BYTES, days: float = DAYS) -> None:
-        """Use the folder `path` within the limits, which are first applied when something is stored."""
+    def __init__(self, path: str, limits: Limits | None = None) -> None:
+        """Use the folder `path` within the limits. Archives beside each other that share them check them less often."""
         super().__init__(path)
-        self._most_bytes, self._days = most_bytes, days
-        self._unchecked = most_bytes  # bytes written since the last check: the first write checks
+        self._limits = limits or Limits()
 
     def __setitem__(self, key: str, text: str) -> None:
         """Store a payload, and remove old ones if there is no room. Raises KeyError if `key` is not an id."""
@@ -46,9 +58,9 @@ class LimitedDirectory(Directory):
         for folder in (os.path.dirname(parent), parent):  # a mode holds only for the last folder of a path
             os.makedirs(folder, mode=0o700, exist_ok=True)
         super().__setitem__(key, text)
-        self._unchecked += len(text)
-        if self._unchecked > min(CHECKED, self._most_bytes // 10):
-            self._unchecked = 0
+        self._limits.unchecked += len(text)
+        if self._limits.unchecked > min(CHECKED, self._limits.most_bytes // 10):
+            self._limits.unchecked = 0
             self.tidy()
 
     def setdefault(self, key: str, default: str) -> str:
@@ -72,7 +84,7 @@ class LimitedDirectory(Directory):
 
     def tidy(self) -> None:
         """Remove what is older than the limit, then the oldest payloads of all folders until the rest fits."""
-        room, oldest = self._most_bytes, time.time() - self._days * DAY_SECONDS
+        room, oldest = self._limits.most_bytes, time.time() - self._limits.days * DAY_SECONDS
         thinned = set()
         for path, when, size in sorted(_files(os.path.dirname(self.path)), key=lambda each: -each[1]):
             room -= size

@@ -122,7 +122,7 @@ def _content(message: object) -> Sequence[Any]:
 
 def _is_markable(block: Mapping[str, object], kinds: frozenset[str]) -> bool:
     kind = block.get("type") or next(iter(block), "")
-    return kind in kinds and (kind != "text" or bool(str(block.get("text") or "").strip()))
+    return isinstance(kind, str) and kind in kinds and (kind != "text" or bool(str(block.get("text") or "").strip()))
 
 
 def _placed(plan: Plan, at: int) -> int:

@@ -164,7 +164,7 @@ class InUse:
 
     def __init__(self) -> None:
         """Start before the first message."""
-        self.failure: ToolResult | None = None  # the newest failure, without calls that the user refused
+        self.failure: ToolResult | None = None  # the newest failure, without calls that did not run
         self._only_read = True  # whether that call only read
         self._failed: set[int] = set()  # results by identity
         self._edited: dict[str, int] = {}  # paths, with the newest request that changed each
@@ -201,7 +201,8 @@ class InUse:
             if action.failed:
                 self._failed.add(id(result))
                 # A search without a match or a missing file is no news beside a failed test.
-                if not action.is_refused and (not action.is_read_only or self._only_read):
+                is_news = not (action.is_refused or action.is_cancelled)
+                if is_news and (not action.is_read_only or self._only_read):
                     self.failure, self._only_read = result, action.is_read_only
             for does, path in action.files():
                 if does in CHANGING:

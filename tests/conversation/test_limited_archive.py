@@ -13,6 +13,7 @@ from autoprune.conversation.edits import content_id
 from autoprune.conversation.limited_archive import (
     DAY_SECONDS,
     LimitedDirectory,
+    Limits,
     SearchHit,
     nearest_folder,
     project_folder,
@@ -41,7 +42,7 @@ def test_files_are_private_and_have_a_description(tmp_path: Path):
 
 
 def test_what_is_too_old_is_removed_from_all_projects(tmp_path: Path):
-    other, archive = (LimitedDirectory(str(tmp_path / name), days=7) for name in ("other", "one"))
+    other, archive = (LimitedDirectory(str(tmp_path / name), Limits(days=7)) for name in ("other", "one"))
     store(other, "older", "read a.py", days=7.1)
     old, new = store(archive, "old", days=6.9), store(archive, "new")
     archive.tidy()
@@ -50,7 +51,7 @@ def test_what_is_too_old_is_removed_from_all_projects(tmp_path: Path):
 
 
 def test_what_a_resumed_session_stores_again_is_as_new_as_that(tmp_path: Path):
-    archive = LimitedDirectory(str(tmp_path / "one"), days=7)
+    archive = LimitedDirectory(str(tmp_path / "one"), Limits(days=7))
     id = store(archive, "text", days=6.9)
     assert store_once(LimitedDirectory(archive.path), id, "text") == "text"
     archive.tidy()
@@ -64,7 +65,7 @@ def test_only_files_of_archives_are_removed(tmp_path: Path):
         path.write_text("others' own")
         os.utime(path, (0, 0))
     (tmp_path / "empty").mkdir()
-    archive = LimitedDirectory(str(tmp_path / "one"), most_bytes=1)
+    archive = LimitedDirectory(str(tmp_path / "one"), Limits(most_bytes=1))
     store(archive, "text")
     archive.tidy()
     assert (*map(Path.exists, others), leftover.exists(), [*archive]) == (True, True, False, [])
@@ -72,7 +73,7 @@ def test_only_files_of_archives_are_removed(tmp_path: Path):
 
 
 def test_above_the_limit_the_oldest_are_removed_while_it_is_written_to(tmp_path: Path):
-    other, archive = (LimitedDirectory(str(tmp_path / name), most_bytes=10_000) for name in ("other", "one"))
+    other, archive = (LimitedDirectory(str(tmp_path / name), Limits(most_bytes=10_000)) for name in ("other", "one"))
     store(other, "first" * 200, days=1)
     kept = [store(archive, f"{at:04}" * 250, days=0.5 - at / 100) for at in range(20)]
     size = sum(path.stat().st_size for path in tmp_path.rglob("*.*"))

@@ -277,6 +277,7 @@ def test_a_model_that_takes_over_has_nothing_in_its_cache():
     known, whole = Conversations(8), messages(3)
     known.match("session", whole[:3], 0.0, "a").note_request(3, 0.0)
     assert known.match("session", whole[:5], 10.0, "b").note_request(5, 10.0) == 0.0
+    assert known.match("session", whole[:7], 7_010.0, "c").note_request(7, 7_010.0) == 7_000.0  # nor has any other
 
 
 def test_a_fork_is_drawn_for_an_arm_of_its_own():

@@ -300,3 +300,17 @@ def test_results_of_folded_steps_are_listed_and_can_be_recalled():
     assert len(folded) > 10
     originals = {message["content"] for message in messages if message["role"] == "tool"}
     assert {work.recall(each.id) for each in folded} <= originals
+
+
+def test_a_hundred_conversations_in_turns_are_each_one():
+    work = Work(Settings(safe_zone="20k"))
+    names = [[work.prune(short(session, end)).conversation for session in range(100)] for end in (1, 3)]
+    assert names[0] == names[1]
+    assert len({*names[0]}) == 100
+
+
+def short(session: int, end: int) -> Job:
+    """A request with a few messages."""
+    messages = [{"role": role, "content": f"{role} {session}"} for role in ("user", "assistant", "user")]
+    sent = json.dumps({"model": MODEL, "messages": messages[:end]}).encode()
+    return Job("/v1/chat/completions", {}, sent, str(session), float(end))

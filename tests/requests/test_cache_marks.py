@@ -174,6 +174,11 @@ def test_a_text_becomes_a_block_to_carry_the_mark():
     assert pruned.body["messages"][:2] == [marked(ASK), messages[1]]  # thinking cannot be marked
 
 
+def test_a_block_whose_type_is_no_name_is_not_marked():
+    messages = [{"role": "user", "content": [{"type": {"a": 1}, "text": "Go."}]}, *steps(6)[1:]]
+    assert prune_request(pruner(), request(messages), MESSAGES).body["messages"][0] is messages[0]
+
+
 def test_the_mark_stays_between_cuts_and_follows_a_later_cut():
     sent = [*prune_each(requests(steps(9)), pruner())]
     cuts = [max((edit.request for edit in each.result.plan.edits), default=None) for each in sent]

@@ -254,8 +254,9 @@ class TrackedConversation:
         A request that only counts tokens sets the pause of the request that follows, and does not touch the cache.
         """
         asked_at = at if self.asked_at is None else self.asked_at
-        seen_at = asked_at if self.asked_at is None or self.past.seen_at is None else self.past.seen_at
-        pause = max(0.0, at - seen_at)
+        pause = max(0.0, at - (asked_at if self.past.seen_at is None else self.past.seen_at))
+        if self.asked_at is None and pause <= self.cache.life:  # a model that takes over has nothing in its cache
+            pause = 0.0
         if self.is_shared:
             pause = min(pause, self.cache.life)
         if counts_only:

@@ -38,7 +38,8 @@ from autoprune.settings import PruneArgs, below_compaction, cache_ttl, usual_zon
 from autoprune.settings.models import FAST, asks_for_long
 from autoprune.strategies.catalog import clearing_named, without_folding
 
-REMEMBERED = 64  # conversations
+REMEMBERED = 64  # conversations whose messages the pruner remembers
+MOST_TRACKED = 512  # conversations with the state of each
 MOST_MESSAGES = 50_000  # in a conversation: a longer one would occupy a worker for a minute
 MOST_OPEN = 2  # prunes in known conversations whose account is due: each copies a conversation's state
 LONGEST_NAME = 100  # characters of a name in a message, and of a client
@@ -212,7 +213,7 @@ class Work:
         self._pruner = settings.new_pruner(remember=REMEMBERED, archive=self._archive)
         self._args = self._pruner.args
         kept = PastFiles(settings.memory, settings.written)
-        self._conversations = Conversations(REMEMBERED, kept, settings.holdout, settings.holdout_seed)
+        self._conversations = Conversations(MOST_TRACKED, kept, settings.holdout, settings.holdout_seed)
         self._payloads = Payloads(PAYLOAD_BYTES)
         self._numbers = count(1)
         self._open: dict[int, OpenAccount] = {}  # by number, like the next one

@@ -32,7 +32,7 @@ from secrets import token_hex
 from typing import Any
 
 from autoprune.conversation.edits import content_id
-from autoprune.conversation.limited_archive import LimitedDirectory
+from autoprune.conversation.limited_archive import LimitedDirectory, Limits
 from autoprune.economics import Invoice
 from autoprune.errors import ArchiveError
 from autoprune.pruners.history import History, check_history, is_from_model
@@ -162,7 +162,7 @@ class PastFiles:
     def __init__(self, folder: str | None = None, written: Mapping[str, float] | None = None) -> None:
         self._folder = folder
         self._written = written or {}
-        self._files = lru_cache(MOST_FOLDERS)(partial(LimitedDirectory, most_bytes=MOST_BYTES, days=DAYS))
+        self._files = lru_cache(MOST_FOLDERS)(partial(LimitedDirectory, limits=Limits(MOST_BYTES, DAYS)))
 
     def load(self, begin: tuple[str, str], known: Container[str] = ()) -> list[Past]:
         """Return the branches that begin with these `prefix_digests`, the newest last, without those of `known` ids."""

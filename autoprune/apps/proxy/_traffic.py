@@ -17,7 +17,7 @@ from autoprune.errors import SettingsError
 
 # Headers in which clients name their session; the first one in a request counts.
 SESSION_HEADERS = ("x-claude-code-session-id", "session-id", "session_id", "x-session-id", "x-session-affinity")
-MOST_SESSIONS = 200
+MOST_SESSIONS = 512
 LONGEST_NOTE = 300  # characters
 MOST_HIDDEN = 1_000  # tokens of a prompt that a provider may add or leave out without a note
 MOST_POINTS, MOST_CLEARED = 2_000, 5_000  # in a conversation

@@ -218,18 +218,9 @@ def _shorten_paths(title: str, items: Mapping[str, str], folder: str) -> dict[st
 
 
 def _common_folder(contents: Contents, worked_in: Sequence[str]) -> str:
-    """Find the folder that most commands were run in, else the folder that saves enough characters.
-
-    Relative paths among the others must be in it: a path must begin with the folder and the first name of one of them.
-    """
+    """Find the folder that most commands were run in, else the folder that saves enough characters."""
     paths = [path for title in (CHANGED, READ) for path in contents.lists.get(title, {})]
     around = Counter(folder for path in paths if path[0] == "/" for folder in _parent_folders(path))
-    names = {path.partition("/")[0] for path in paths if path[0] not in "/~." and "/" in path}
-    if names:
-        begins = {
-            folder for folder in around for name in names if any(path.startswith(f"{folder}/{name}/") for path in paths)
-        }
-        around = Counter({folder: around[folder] for folder in begins})
     savings = [(times * len(folder), folder) for folder, times in around.items() if times >= LEAST_PATHS]
     for folder, _ in Counter(folder for folder in worked_in if folder.count("/") >= LEAST_DEPTH).most_common(1):
         if any(path.startswith(f"{folder}/") for path in paths) or (paths and not savings):
