@@ -230,9 +230,13 @@ def test_files_are_listed_with_what_was_done_to_them(tool: str, arguments: Any, 
     assert sections(digest(told(user("Go."), did(tool, arguments, text))))[title] == [entry]
 
 
-def test_moving_a_file_names_both_of_its_names():
-    text = digest(told(user("Go."), ran("mv src/a.py src/b.py", "")))
-    assert sections(text)["Files changed"] == ["- src/a.py → moved", "- src/b.py → moved"]
+@each_row(
+    ("command", "created"),
+    [("mv src/a.py src/b.py", "src/b.py"), ("mv -f src/a.py lib/", "lib/a.py"), ("git mv src/a.py lib/", "lib/a.py")],
+)
+def test_moving_a_file_names_both_of_its_names(command: str, created: str):
+    text = digest(told(user("Go."), ran(command, "")))
+    assert sections(text)["Files changed"] == ["- src/a.py → moved", f"- {created} → created"]
 
 
 def test_an_edit_that_the_editor_refused_is_not_a_change():
