@@ -227,7 +227,8 @@ SOUGHT = ("pattern", "query", "regex")  # arguments that are searched for in a p
 # Lines that harnesses put around an output and that add nothing to the exit code.
 NOISE = re.compile(
     r"(?i)\W*(?:(?:\w+ ){0,4}(?:exit\w*|return)(?: with)?[ _]?(?:code|status)?\W*-?\d+\W*"
-    r"|(?:command|chunk id|wall time|original token count|total output lines): .*|output:|debugger attached\.)"
+    r"|(?:command|chunk id|wall time|original token count|total output lines): .*|output:|debugger attached\."
+    r"|shellid: \S+ completed with .*)"
 )
 TAGS = re.compile(r"</?(?:tool_use_error|error|returncode|output|stderr|stdout)>")
 MALFORMED = re.compile(r"\s*(?:<tool_use_error>|Unknown tool\b|Tool '?[\w.-]+'? not found|MCP error -32602\b)")

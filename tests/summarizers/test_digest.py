@@ -347,6 +347,7 @@ def test_the_latest_values_of_short_commands_are_kept():
     work = [*ran("git rev-parse HEAD", "1234567"), *ran("node --version", "v20.1.0"), *ran("node --version", "v22.1.0")]
     work += [
         *ran("make", "all is well"),
+        *ran("npm run dev", "<shellId: 21 completed with exit code 0>"),
         *ran("cat a.py", "a = 1\nb = 2"),
         *ran("ls gone.py", "Error: no gone.py", True),
     ]
@@ -405,6 +406,7 @@ ENDED = "Chunk ID: a2\nWall time: 0.1 seconds\nProcess exited with code {}\nOutp
             did("BashOutput", {"bash_id": "b1"}, "<status>failed</status>\n<exit_code>2</exit_code>", False),
             "failed, exit code 2",
         ),
+        (STARTED, did("KillShell", {"shell_id": "7"}, '{"message": "Successfully killed shell: 7"}', False), "stopped"),
     ],
 )
 def test_the_exit_code_of_a_background_command_belongs_to_that_command(

@@ -30,6 +30,7 @@ LONGEST_ANSWER = 2_000  # characters
 LONG_REQUEST = 40  # characters; shorter requests such as "continue" are repeated without being the same
 LAST_ACTIONS = 5
 MOST_VALUES = 8
+STOPPING = frozenset(("stop", "kill", "terminate"))  # words in the names of tools that end a background command
 RUNS = re.compile(r" \(×([0-9]{1,9})\)\Z")
 CALLED = re.compile(r"[^\s()]+\((.*)\)", re.DOTALL)  # a call of a tool that is no command
 SEARCHED = 20_000  # characters at either end of a message
@@ -206,12 +207,15 @@ class _Reader:
         self._note_last(action)
 
     def _as_late_result(self, action: Action) -> Action:
-        """Turn an action that polls a listed command into that command's late result."""
+        """Turn an action that polls a listed command into that command's late result; note that one was stopped."""
         running = f"{STILL_RUNNING} {action.waits_for}" if action.waits_for else ""
-        commands = self.lists[_contents.COMMANDS].items()
-        name = next((name for name, how in commands if running and RUNS.sub("", how).endswith(running)), "")
+        commands = self.lists[_contents.COMMANDS]
+        name = next((name for name, how in commands.items() if running and RUNS.sub("", how).endswith(running)), "")
         if name:
             self.lists[_contents.LAST].pop(f"{name}: {running}", None)
+        if name and not STOPPING.isdisjoint(tool_words(action.tool)):
+            commands[name] = commands[name].replace(running, "stopped")
+            return action
         return action.as_command(name) if name else action
 
     def _note_last(self, action: Action) -> None:
