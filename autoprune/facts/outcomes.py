@@ -144,7 +144,7 @@ CLEARED = re.compile(
     r"|\[Old tool result content cleared\]|\[Cleared at request \d{1,9}: (?P<what>[^\n]{1,900})\])\"?\s*",
     re.DOTALL,
 )
-FAILURE = ", failed, "  # in a placeholder of `cache_aware`
+FAILURE, NOT_RUN = ", failed, ", ", not run, "  # in a placeholder of `cache_aware`
 # How a harness reports a command that has not ended; the group is the command's id.
 BACKGROUND = re.compile(
     r"\s*(?:"
@@ -193,7 +193,7 @@ def has_failed(text: str, is_error: bool | None, call: ToolCall | None = None) -
         return True
     text = split_mark(text)[0]
     if cleared := CLEARED.fullmatch(text):
-        return True if FAILURE in (cleared["what"] or "") else None
+        return True if any(how in (cleared["what"] or "") for how in (FAILURE, NOT_RUN)) else None
     code = exit_code(text)
     says = True if code else _says_failed(text, call)
     if is_error is None and code != 0:  # nothing contradicts the text
@@ -224,6 +224,8 @@ def is_refusal(text: str) -> bool:
 
 def is_cancellation(text: str) -> bool:
     """Return whether a text says that the call was not made because a parallel call had failed."""
+    if cleared := CLEARED.fullmatch(split_mark(text)[0]):
+        return NOT_RUN in (cleared["what"] or "")
     return CANCELLED.match(text[:HEAD]) is not None
 
 

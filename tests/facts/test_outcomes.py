@@ -42,6 +42,8 @@ def test_a_warning_after_the_word_error_is_not_a_failure():
         ("Sibling tool call errored", True, False),
         ("Permission to use Bash with command make has been denied.", False, True),
         ("the job was Cancelled: parallel tool call", False, False),
+        ("[Cleared at request 9: Bash make, not run, 40 tokens]", True, False),
+        ("[Cleared at request 9: Bash make, failed, 40 tokens]", False, False),
     ],
 )
 def test_a_cancelled_call_is_recognized(text: str, is_cancelled: bool, is_refused: bool):
