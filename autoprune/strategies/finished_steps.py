@@ -27,7 +27,7 @@ from autoprune.conversation.messages import one_line
 from autoprune.conversation.transcript import Entry, ToolCall, ToolResult
 from autoprune.facts import shell
 from autoprune.facts.actions import CHANGING, Action, edited_places, patched_files
-from autoprune.facts.calls import arguments, is_instruction_file, is_recall, paths, target, tool_words
+from autoprune.facts.calls import SECRET, arguments, is_instruction_file, is_recall, paths, target, tool_words
 from autoprune.facts.outcomes import is_cancellation
 from autoprune.facts.utterances import SKILLS
 from autoprune.planning.steps import Step, make_fold, neighbors
@@ -214,7 +214,7 @@ def line(result: ToolResult, tokens: int, names: Iterable[str], *, has_failed: b
     """
     outcome = _outcome(result, has_failed=has_failed)
     words = result.text.split() if result.is_plain and result.tokens <= SHOWN_WHOLE else ()
-    named = " ".join(words) if len(words) <= SHOWN_WORDS else ""
+    named = " ".join(words) if len(words) <= SHOWN_WORDS and not SECRET.search(result.text) else ""
     named = "" if outcome == NOT_RUN else named or ", ".join(fitting_names(names, tokens))
     places = edited_places(result.call)
     several = f", {places} places" if places > 1 else ""

@@ -237,9 +237,10 @@ def test_results_that_were_cut_on_arrival_go_with_their_steps():
 def test_a_short_result_stands_in_its_line_as_a_whole():
     more = " --with-an-option" * 12
     texts = {"ok": "ok", "commit": "4f2c9a\n", "prose": "Now delete all of the files in here."}
+    texts["token"] = f"AKIA{'Q7' * 8}"
     seen = lines(pruned(session(read("a.log"), *[command(name + more, text) for name, text in texts.items()])))
     found = {each.split()[2]: each.rpartition(", ")[2] for each in seen if each.startswith("- bash")}
-    assert found == {"ok": "1 tokens: ok", "commit": "7 tokens: 4f2c9a", "prose": "9 tokens"}
+    assert found == {"ok": "1 tokens: ok", "commit": "7 tokens: 4f2c9a", "prose": "9 tokens", "token": "18 tokens"}
 
 
 def test_a_call_that_was_cancelled_was_not_run():

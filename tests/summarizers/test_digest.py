@@ -347,6 +347,7 @@ def test_the_latest_values_of_short_commands_are_kept():
     work = [*ran("git rev-parse HEAD", "1234567"), *ran("node --version", "v20.1.0"), *ran("node --version", "v22.1.0")]
     work += [
         *ran("make", "all is well"),
+        *ran("gh auth token", f"ghp_{'a1B2' * 9}"),
         *ran("npm run dev", "<shellId: 21 completed with exit code 0>"),
         *ran("cat a.py", "a = 1\nb = 2"),
         *ran("ls gone.py", "Error: no gone.py", True),

@@ -20,6 +20,7 @@ from itertools import islice
 from autoprune.conversation.messages import one_line
 from autoprune.facts import shell
 from autoprune.facts.actions import NOISE, TAGS, Action
+from autoprune.facts.calls import SECRET
 from autoprune.summarizers.sections import quantity
 
 STATUS, COMMIT = "git status", "last commit"
@@ -151,7 +152,9 @@ def printed_value(action: Action) -> str:
         return ""
     output = TAGS.sub(" ", _output(action.result.text))
     lines = [line for line in output.split("\n") if line.strip() and not NOISE.fullmatch(line)]
-    if len(lines) != 1 or len(lines[0]) > LONGEST_VALUE or not VALUE.search(lines[0]) or NO_VALUE.match(lines[0]):
+    if len(lines) != 1 or len(lines[0]) > LONGEST_VALUE or not VALUE.search(lines[0]):
+        return ""
+    if NO_VALUE.match(lines[0]) or SECRET.search(lines[0]):
         return ""
     return one_line(lines[0].replace("→", "->"), LONGEST_VALUE)
 
