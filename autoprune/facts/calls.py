@@ -169,8 +169,9 @@ def _patch_paths(text: str) -> Iterator[str]:
 def command(call: ToolCall | None) -> str:
     """Return the shell command that a call runs; "" for other calls."""
     values = arguments(call) if call else {}
-    # Anthropic's text editor has an argument `command` too, such as "view", beside a path.
-    if any(name in values for name in ("path", "file_path", "file_text")):
+    # Anthropic's text editor has an argument `command` too, such as "view", beside a path. Its shell runs no command if
+    # it is to be restarted.
+    if any(name in values for name in ("path", "file_path", "file_text")) or values.get("restart") is True:
         return ""
     script = next((value for name in COMMAND_NAMES if (value := values.get(name))), "")
     if isinstance(script, list | tuple):

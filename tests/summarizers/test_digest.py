@@ -541,6 +541,26 @@ def test_an_edit_that_failed_is_resolved_when_the_file_is_changed_by_anything():
     assert len(opened(failed, did("Edit", {"file_path": "/a/src/other.py"}, "The file has been updated.", False))) == 1
 
 
+VIEW = {"command": "view", "path": "/r/web/b.py"}
+EDITOR = "str_replace_based_edit_tool"
+NOT_REPLACED = "No replacement was performed, old_str `x` did not appear verbatim in /r/web/a.py."
+
+
+@each_row(
+    ("failed", "then"),
+    [
+        (ran("python3 a.py", "ModuleNotFoundError", True), ("bash", {"command": "python3 a.py", "restart": True})),
+        (ran("git merge dev", "Automatic merge failed;", True), ("bash", {"command": "git merge --abort"})),
+        (ran("git push", "fatal: no remote", True), ("bash", {"command": "git push --dry-run"})),
+        (ran("eslint src", "1 error", True), ("bash", {"command": "eslint src | grep no-unused | head"})),
+        (did(EDITOR, {"command": "str_replace", "path": "/r/web/a.py"}, NOT_REPLACED, True), (EDITOR, VIEW)),
+        (did("Edit", {"file_path": "/r/web/a.py"}, NOT_REPLACED, True), ("Edit", {"file_path": "/r/api/a.py"})),
+    ],
+)
+def test_an_error_is_not_resolved_by_a_call_that_does_something_else(failed: list[Utterance], then: tuple[str, Any]):
+    assert len(opened(failed)) == len(opened(failed, did(*then))) == 1
+
+
 def test_a_plan_in_a_text_ends_with_its_turn():
     plan = did("ExitPlanMode", {"plan": "# Plan\n\n## Context\n- Add a button."}, "User has approved your plan.", False)
     first = told(user("Plan it."), plan)

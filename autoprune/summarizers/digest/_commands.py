@@ -109,6 +109,7 @@ CHOOSING = frozenset(
         *("-tags", "--tests"),
     )
 )
+NOT_DONE = frozenset(("--abort", "--quit", "--dry-run"))  # options that choose to do nothing, or to undo it
 IGNORED = frozenset(
     (
         *("-count", "-timeout", "--timeout", "-parallel", "-cpu", "-n", "-j", "--jobs", "--maxfail", "--tb", "-W"),
@@ -298,6 +299,8 @@ def _split_arguments(words: Sequence[str]) -> tuple[list[str], list[str]]:
             return ["-"], []
         if option in CHOOSING and (value or left):
             chosen += NAME_ANCHORS.sub("", value or left.pop(0)).split("|")
+        elif word in NOT_DONE:
+            chosen.append(word)
         elif word in IGNORED and left:
             left.pop(0)
         elif word[:1] != "-":
