@@ -295,7 +295,7 @@ class _Reader:
             if one == name or reruns(done, one) or (is_plain and one.partition("(")[0] == action.tool):
                 return True
             called = CALLED.fullmatch(one)
-            named = [path.strip("…") for path in called[1].split()] if called else []
+            named = [path.rstrip("…") for path in called[1].split()] if called else []
             return any(_is_same_path(path, other) for path in named for other in changed)
 
         return [one for one in self.lists[_contents.OPEN] if is_same(one)]
