@@ -73,7 +73,7 @@ COMMAND_JOINT = re.compile(r"&&|\|\||[;\n|]")
 PATH_WORD = re.compile(r"(?:[A-Za-z]:(?=/))?[\w@+.~/\[\]-]+")
 NAME_OF_FILE = re.compile(r"[\w@+\[\]-][\w@+.\[\]-]*\.[A-Za-z][A-Za-z0-9]{0,9}")
 SED_SCRIPT = re.compile(r"s/.*|/.*/[dp]")  # an argument of sed that is no path
-GIT_VERBS = {"rm": "deleted", "mv": "moved", "restore": "restored"}
+GIT_VERBS = {"rm": "deleted", "restore": "restored"}
 # Python that writes files: open("a", "w"), Path("a").write_text(…), p = Path("a") with p.write_text(…).
 ASSIGNED = re.compile(
     r"^[ \t]*(\w+)\s*=\s*(?:(?:pathlib\.)?Path\(\s*)?([\"'])([^\"'\n]{1,200})\2\s*\)?[ \t]*;?[ \t]*$", re.MULTILINE
@@ -89,7 +89,6 @@ COMMAND_VERBS = {
     **dict.fromkeys((*READING, "sed"), "read"),
     **dict.fromkeys(("touch", "ln"), "created"),
     "rm": "deleted",
-    "mv": "moved",
     "truncate": "written",
 }
 
@@ -187,15 +186,16 @@ def _unquote(match: re.Match[str]) -> str:
 
 
 def _command_files(words: list[str]) -> Iterator[tuple[str, str]]:
-    words = words[1:] if words[:1] == ["sudo"] else words
+    words = words[1:] if words[:1] == ["sudo"] or words[:2] == ["git", "mv"] else words
     if words[:1] == ["git"] and words[1:2] and words[1] in GIT_VERBS:
         yield from ((GIT_VERBS[words[1]], path) for path in words[2:] if _is_path(path))
         return
     if not words:
         return
     program = posix_name(words[0])
-    if program == "cp":
+    if program in ("cp", "mv"):
         operands = [word for word in words[1:] if word[:1] != "-" and PATH_WORD.fullmatch(word)]
+        yield from (("moved", path) for path in operands[:-1] if program == "mv" and _is_path(path))
         yield from (("created", path) for path in _copy_targets(operands) if _is_path(path))
         return
     operands = [word for word in words[1:] if _is_path(word) and not SED_SCRIPT.fullmatch(word)]
@@ -204,7 +204,7 @@ def _command_files(words: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _copy_targets(paths: list[str]) -> Iterator[str]:
-    """Yield the files that `cp` creates: the last path, or each source's name in the target folder."""
+    """Yield the files that `cp` and `mv` create: the last path, or each source's name in the target folder."""
     *sources, into = paths or [""]
     if into.endswith("/") or len(sources) > 1:
         yield from (f"{into.rstrip('/')}/{source.rpartition('/')[2]}" for source in sources)
@@ -232,7 +232,8 @@ SOUGHT = ("pattern", "query", "regex")  # arguments that are searched for in a p
 # Lines that harnesses put around an output and that add nothing to the exit code.
 NOISE = re.compile(
     r"(?i)\W*(?:(?:\w+ ){0,4}(?:exit\w*|return)(?: with)?[ _]?(?:code|status)?\W*-?\d+\W*"
-    r"|(?:command|chunk id|wall time|original token count|total output lines): .*|output:|debugger attached\.)"
+    r"|(?:command|chunk id|wall time|original token count|total output lines): .*|output:|debugger attached\."
+    r"|shellid: \S+ completed with .*)"
 )
 TAGS = re.compile(r"</?(?:tool_use_error|error|returncode|output|stderr|stdout)>")
 MALFORMED = re.compile(r"\s*(?:<tool_use_error>|Unknown tool\b|Tool '?[\w.-]+'? not found|MCP error -32602\b)")

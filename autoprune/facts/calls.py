@@ -47,6 +47,12 @@ WORDS = re.compile(r"[a-z]+")
 LEAST_IDENTIFIER = 7  # characters; shorter words are too often plain English
 # ASCII only, so that an identifier is found between words of a script without spaces: 使用load_settings函数.
 IDENTIFIER = re.compile(r"\b[A-Za-z_]\w{6,}", re.ASCII)
+# The letter of an escape is no part of the name after it, as in "\nOverall". In a text with Windows paths or patterns,
+# where other letters follow backslashes too, nothing is an escape.
+ESCAPE = re.compile(r"(?<!\\)\\++(?:u[0-9a-fA-F]{4}|[bfnrt])")
+NO_ESCAPE = re.compile(r"(?<!\\)\\++[ac-eg-mo-qsv-zA-Z]")
+# Access tokens of GitHub, GitLab, OpenAI, Anthropic, Slack and AWS.
+SECRET = re.compile(r"\b(?:gh[oprsu]_|github_pat_|glpat-|sk-|xox[a-z]-|AKIA)[\w-]{16,}", re.ASCII)
 INNER = re.compile(r".+(?:_.|[A-Z]).*")
 DEEPEST = 6  # levels of lists and objects in arguments that are searched
 LONGEST_PATH = 4_096  # characters, Linux's PATH_MAX
@@ -163,8 +169,9 @@ def _patch_paths(text: str) -> Iterator[str]:
 def command(call: ToolCall | None) -> str:
     """Return the shell command that a call runs; "" for other calls."""
     values = arguments(call) if call else {}
-    # Anthropic's text editor has an argument `command` too, such as "view", beside a path.
-    if any(name in values for name in ("path", "file_path", "file_text")):
+    # Anthropic's text editor has an argument `command` too, such as "view", beside a path. Its shell runs no command if
+    # it is to be restarted.
+    if any(name in values for name in ("path", "file_path", "file_text")) or values.get("restart") is True:
         return ""
     script = next((value for name in COMMAND_NAMES if (value := values.get(name))), "")
     if isinstance(script, list | tuple):
@@ -205,8 +212,13 @@ def argument_texts(call: ToolCall) -> str:
 
 
 def identifiers(text: str) -> list[str]:
-    """Find identifiers (snake_case, camelCase) of 7 characters or more in a text, each once, in order."""
-    return [word for word in dict.fromkeys(IDENTIFIER.findall(text)) if INNER.fullmatch(word)]
+    """Find identifiers (snake_case, camelCase) of 7 characters or more in a text, each once, in order.
+
+    Access tokens are left out.
+    """
+    if "\\" in text and not NO_ESCAPE.search(text):
+        text = ESCAPE.sub(" ", text)
+    return [word for word in dict.fromkeys(IDENTIFIER.findall(SECRET.sub(" ", text))) if INNER.fullmatch(word)]
 
 
 def polled_command(call: ToolCall | None) -> str:

@@ -92,6 +92,7 @@ LAST_LINE = re.compile(
     r"|Aborting\.?|(?:\S+: )?(?:Segmentation fault|Bus error|Aborted)(?: \(core dumped\))?"
     r"|=+ .*\b\d+ (?:failed|errors?)\b.* in [\d.]+s[^=]*=+"  # pytest
     r"|FAIL(?:\t.*)?|test result: FAILED\..*"  # Go, Rust
+    r"|To fix this issue, install the required Node version\.|operable program or batch file\."  # pnpm, cmd.exe
     r")"
 )
 # What test runners, compilers and git print once, anywhere, if something has failed.
@@ -109,7 +110,10 @@ SUMMARY = re.compile(
     r"|[^\w\n]*[1-9]\d* problems? \([1-9]\d* errors?\b.*"  # ESLint
     r"|error(?:\[E\d+\])?: (?:could not compile|aborting due to|failed to push|pathspec|src refspec|patch failed).*"
     r"|fatal: \S.*| ! \[(?:remote )?rejected\] .*|CONFLICT \(.*|Automatic merge failed;.*"  # git
-    r"|(?:\S+: )?(?:line \d+: )?\S+: command not found|zsh:(?:\d+:)? command not found: .*"
+    r"|(?:\S+: )?(?:line \d+: )?\S+: command not found|(?:zsh|\(eval\)):(?:\d+:)? command not found: .*"
+    r"|[ \t]*\+ FullyQualifiedErrorId ?: .*|'.{1,200}' is not recognized as an internal or external command,"  # Windows
+    r"|\[[\w:.-]+\] ERROR task failed|\W*ERR_PNPM_(?!UNSUPPORTED_ENGINE)[A-Z_]+\b.*"  # mise, pnpm
+    r"|(?:\[\S+\] )?[1-9]\d* issues:\n(?:\[\S+\] )?\* \w+: \d+"  # golangci-lint
     r"|(?i:exit(?:ed)?(?: with)?(?:[ _]?(?:code|status))?) ?[:=]? ?[1-9]\d*\.?"  # of `echo "exit: $?"`
     r")[ \t\r]*$",
     re.MULTILINE,
@@ -144,7 +148,7 @@ CLEARED = re.compile(
     r"|\[Old tool result content cleared\]|\[Cleared at request \d{1,9}: (?P<what>[^\n]{1,900})\])\"?\s*",
     re.DOTALL,
 )
-FAILURE = ", failed, "  # in a placeholder of `cache_aware`
+FAILURE, NOT_RUN = ", failed, ", ", not run, "  # in a placeholder of `cache_aware`
 # How a harness reports a command that has not ended; the group is the command's id.
 BACKGROUND = re.compile(
     r"\s*(?:"
@@ -166,7 +170,8 @@ FIGURES = re.compile(r"\d+")
 TRACEBACK = re.compile(r"Traceback \(most recent call last\):\r?\n(?P<frames>(?:[ \t][^\n]*\n)+)[^\n]*\n?")
 # A fast search for parts of words, before the line itself is checked: code that mentions errors is no error line.
 TELLING = re.compile(
-    r"rror|ERR|FAIL|atal|FATAL|xception|panic|CRITICAL|SEVERE|t found|xit|aused|core dumped|\*\*\* |:[ \t]*[Ff]ail"
+    r"rror|ERR|FAIL|atal|FATAL|xception|panic|CRITICAL|SEVERE|t found|t recogn|xit|aused|core dumped"
+    r"|\*\*\* |:[ \t]*[Ff]ail|\.go:\d+:\d+: "
 )
 ERROR_LINE = re.compile(
     r"(?:\x1b\[[\d;]*m)*(?:"
@@ -175,7 +180,9 @@ ERROR_LINE = re.compile(
     r"|npm (?:ERR!|error) \S|thread '.*' panicked|\s*--- FAIL: |(?:FAIL|FAILED)\s+\S|g?make(?:\[\d+\])?: \*\*\*"
     r"|[^\s:(]+[:(]\d+[\d:,)]*:? (?:fatal )?error\b"  # compilers: file.c:12:5: error, file.ts(28,2): error TS2739
     r"|(?:\S+ ){0,4}\[?(?:\x1b\[[\d;]*m)?(?:ERROR|FATAL|CRITICAL|SEVERE)\b(?!\s*[=(])"  # logs
-    r"|.{0,60}(?:command not found|core dumped\))\s*\Z"
+    r"|.{0,60}(?:command not found|core dumped\))\s*\Z|(?:zsh|\(eval\)):(?:\d+:)? command not found: \S"
+    r"|\W{0,4}ERR_PNPM_[A-Z_]+\b|[ \t]*\+ FullyQualifiedErrorId|'.{1,200}' is not recognized as an internal"
+    r"|(?:\[\S+\] )?[^\s:(]+\.go:\d+:\d+: .* \(\w+\)\s*\Z"  # golangci-lint
     r"|.{0,60}\b(?i:exit(?:ed)?(?: with)?(?: code| status):?) [1-9]"
     rf"|{FAILED_VERDICT}$"
     r")"
@@ -193,7 +200,7 @@ def has_failed(text: str, is_error: bool | None, call: ToolCall | None = None) -
         return True
     text = split_mark(text)[0]
     if cleared := CLEARED.fullmatch(text):
-        return True if FAILURE in (cleared["what"] or "") else None
+        return True if any(how in (cleared["what"] or "") for how in (FAILURE, NOT_RUN)) else None
     code = exit_code(text)
     says = True if code else _says_failed(text, call)
     if is_error is None and code != 0:  # nothing contradicts the text
@@ -229,6 +236,8 @@ def is_refused(result: ToolResult) -> bool:
 
 def is_cancellation(text: str) -> bool:
     """Return whether a text says that the call was not made because a parallel call had failed."""
+    if cleared := CLEARED.fullmatch(split_mark(text)[0]):
+        return NOT_RUN in (cleared["what"] or "")
     return CANCELLED.match(text[:HEAD]) is not None
 
 
@@ -254,6 +263,8 @@ def _says_failed(text: str, call: ToolCall | None) -> bool | None:
     if not is_data(call):
         is_anywhere = hides_failures(script) and not is_made_up_for
         last = tail.rpartition("\n")[2]
+        if last.startswith("Error: ") and not hides_failures(script):  # else perhaps that of an earlier command
+            return True
         if SUMMARY.search(last) or (is_anywhere and (SUMMARY.search(head) or SUMMARY.search(tail))):
             return True
         if not is_made_up_for and _verdict_failed(head, tail):

@@ -27,7 +27,8 @@ from autoprune.conversation.messages import one_line
 from autoprune.conversation.transcript import Entry, ToolCall, ToolResult
 from autoprune.facts import shell
 from autoprune.facts.actions import CHANGING, Action, edited_places, editor_command, patched_files
-from autoprune.facts.calls import arguments, is_instruction_file, is_recall, paths, target, tool_words
+from autoprune.facts.calls import SECRET, arguments, is_instruction_file, is_recall, paths, target, tool_words
+from autoprune.facts.outcomes import is_cancellation
 from autoprune.facts.utterances import SKILLS
 from autoprune.planning.steps import Step, make_fold, neighbors
 from autoprune.planning.view import Candidate, View
@@ -37,7 +38,7 @@ from autoprune.strategies.bills import Cut
 NAMES_SHARE, LEAST_NAMES, MOST_NAMES = 0.03, 8, 150
 CHARACTERS_PER_TOKEN = 3.5  # of names
 LONGEST_TARGET = 120  # characters
-FAILED = ", failed"
+FAILED, NOT_RUN = ", failed", ", not run"
 ABOUT = r"\. (?:Names in it|It showed): [^\n]*"
 PLACEHOLDER = re.compile(rf"\[Cleared at request (\d{{1,9}}): ([^\n]*), ([\d,]+) tokens(?:{ABOUT})?\]")
 LABEL = re.compile(r"\[\w+\]")  # stands for a picture among the words of a result
@@ -46,8 +47,9 @@ LABEL = re.compile(r"\[\w+\]")  # stands for a picture among the words of a resu
 def placeholder(candidate: Candidate, request: int, fresh: Iterable[str], *, has_failed: bool) -> str:
     """Write the placeholder of a result: the tool, its target, its size, and some of its `fresh` names."""
     tokens = candidate.result.tokens
-    what = _what(candidate.result, candidate.target) + (FAILED if has_failed else "")
-    named = ", ".join(fitting_names(fresh, tokens))
+    outcome = _outcome(candidate.result, has_failed=has_failed)
+    what = _what(candidate.result, candidate.target) + outcome
+    named = "" if outcome == NOT_RUN else ", ".join(fitting_names(fresh, tokens))
     about = _caption(candidate.result) or (named and f". Names in it: {named}")
     return f"[Cleared at request {request}: {what}, {tokens:,} tokens{about}]"
 
@@ -66,9 +68,14 @@ def _what(result: ToolResult, target: str) -> str:
     return f"{_tool_name(result)} {shown}".strip()
 
 
+def _outcome(result: ToolResult, *, has_failed: bool) -> str:
+    """Say that a call failed, or was not run because a parallel one had failed; "" for other calls."""
+    return "" if not has_failed else NOT_RUN if is_cancellation(result.text) else FAILED
+
+
 def short_placeholder(result: ToolResult, request: int, *, has_failed: bool) -> str:
     """Write the shortest placeholder of a result: only the tool and the size."""
-    what = _tool_name(result) + (FAILED if has_failed else "")
+    what = _tool_name(result) + _outcome(result, has_failed=has_failed)
     return f"[Cleared at request {request}: {what}, {result.tokens:,} tokens]"
 
 
@@ -83,12 +90,12 @@ def read_placeholder(result: ToolResult) -> re.Match[str] | None:
     match = PLACEHOLDER.fullmatch(split_mark(result.text)[0].strip().strip('"'))
     called = (_what(result, ""), _what(result, target(result.call)))
     known = {frame_text(result, each).strip('"') for each in called}
-    return match if match and match[2].removesuffix(FAILED).strip('"') in known else None
+    return match if match and match[2].removesuffix(FAILED).removesuffix(NOT_RUN).strip('"') in known else None
 
 
 def without_names(result: ToolResult, known: re.Match[str]) -> str:
     """Shorten the placeholder of a result that was cleared before to the tool and the size. The id is kept."""
-    how = FAILED if known[2].endswith(FAILED) else ""
+    how = next((how for how in (FAILED, NOT_RUN) if known[2].endswith(how)), "")
     text = f"[Cleared at request {known[1]}: {_tool_name(result)}{how}, {known[3]} tokens]"
     id = split_mark(result.text)[1]
     return f"{text}{GAP}{HEAD}{id}]" if id else text
@@ -205,13 +212,13 @@ def line(result: ToolResult, tokens: int, names: Iterable[str], *, has_failed: b
     A short result stands there as a whole, such as a number, a hash or "ok". Longer texts would be a way for what a
     tool returns to speak in the user's message.
     """
+    outcome = _outcome(result, has_failed=has_failed)
     words = result.text.split() if result.is_plain and result.tokens <= SHOWN_WHOLE else ()
-    named = " ".join(words) if len(words) <= SHOWN_WORDS else ""
-    named = named or ", ".join(fitting_names(names, tokens))
+    named = " ".join(words) if len(words) <= SHOWN_WORDS and not SECRET.search(result.text) else ""
+    named = "" if outcome == NOT_RUN else named or ", ".join(fitting_names(names, tokens))
     places = edited_places(result.call)
     several = f", {places} places" if places > 1 else ""
-    failed = ", failed" if has_failed else ""
-    return f"{what(result)}{several}{failed}, {tokens:,} tokens{named and f': {named}'}"
+    return f"{what(result)}{several}{outcome}, {tokens:,} tokens{named and f': {named}'}"
 
 
 def what(result: ToolResult) -> str:
@@ -225,7 +232,7 @@ def what(result: ToolResult) -> str:
     return " ".join(filter(None, (action.tool, editor_command(result.call), named)))
 
 
-LINE = re.compile(r"(?P<what>.+?)(?:, \d+ places)?(?:, failed)?, (?P<tokens>[\d,]+) tokens(?:: .*)?")
+LINE = re.compile(r"(?P<what>.+?)(?:, \d+ places)?(?:, failed|, not run)?, (?P<tokens>[\d,]+) tokens(?:: .*)?")
 
 
 def read_line(text: str) -> tuple[str, int] | None:

@@ -42,6 +42,8 @@ def test_a_warning_after_the_word_error_is_not_a_failure():
         ("Sibling tool call errored", True, False),
         ("Permission to use Bash with command make has been denied.", False, True),
         ("the job was Cancelled: parallel tool call", False, False),
+        ("[Cleared at request 9: Bash make, not run, 40 tokens]", True, False),
+        ("[Cleared at request 9: Bash make, failed, 40 tokens]", False, False),
     ],
 )
 def test_a_cancelled_call_is_recognized(text: str, is_cancelled: bool, is_refused: bool):
@@ -140,6 +142,13 @@ def test_an_exit_code_elsewhere_is_ignored(text: str):
         "Waiting...\n\n\nCommand aborted",
         "Command timed out after 120 seconds",
         "Segmentation fault (core dumped)",
+        "zsh:1: command not found: foo\n(eval):1: command not found: foo",
+        "'foo' is not recognized as an internal or external command,\noperable program or batch file.",
+        "foo : The term 'foo' is not recognized\n    + FullyQualifiedErrorId : CommandNotFoundException",
+        "building\n[lint:go] ERROR task failed",
+        "/r/web:\n\u2009ERR_PNPM_RECURSIVE_RUN_FIRST_FAIL\u2009 web@0.1.0 test: `jest`",
+        "\u2009ERR_PNPM_UNSUPPORTED_ENGINE\u2009 x\n\nTo fix this issue, install the required Node version.",
+        "building\nError: no such table",
         "ok  \tpkg/a\t0.1s\nFAIL\tpkg/b\t0.2s\nFAIL",
         "test result: FAILED. 1 passed; 1 failed; 0 ignored",
         "a.py F\n========= 1 failed, 2 passed in 0.12s =========",
@@ -245,6 +254,10 @@ HINTS = "hint: Updates were rejected because the remote contains work\nhint: tha
         ("npx tsc --noEmit | head", "src/a.ts(3,1): error TS2322: no\nsrc/b.ts"),
         ("cargo test | tail", "error: could not compile `a` (bin) due to 1 previous error"),
         ("make; echo exit=$?", "cc a.c\nexit=2"),
+        ("golangci-lint run | tail -5", "3 issues:\n* errcheck: 2\n* goconst: 1"),
+        ("mise run fmt && mise run lint | tail", "[lint] 1 issues:\n[lint] * revive: 1\n[fmt] $ gofmt -w ."),
+        ("mise run lint | tail", "\x1b[32m[lint:go]\x1b[0m \x1b[31mERROR\x1b[0m task failed\n[fmt] $ gofmt -w ."),
+        ("pnpm install | tail", "\u2009ERR_PNPM_OUTDATED_LOCKFILE\u2009 Cannot install\n\nFailure reason"),
         ("npm test", "  1 failing"),
         ("pytest", "\x1b[31m\x1b[1m1 failed\x1b[0m in 0.1s"),
         ("./deploy.sh", "copying\nbash: line 3: kubectl: command not found"),
@@ -352,6 +365,22 @@ def test_a_line_that_only_looks_like_a_verdict_is_not_a_failure(line: str):
     assert has_failed(text, False, ran("bun agentv eval run a.yaml --dry-run")) is False
 
 
+@each_row(
+    ("command", "text"),
+    [
+        (
+            "pnpm build | tail",
+            "\u2009WARN\u2009 Unsupported engine: wanted: {}\n\u2009ERR_PNPM_UNSUPPORTED_ENGINE\u2009 x\ndone",
+        ),
+        ("make check | tail", "0 issues:\n2 issues:\nall fixed"),
+        ("make; cat expected.txt", "built\nError: no such table"),
+        ("cat run.log", "[lint] ERROR task failed"),
+    ],
+)
+def test_a_warning_or_a_text_that_is_only_printed_is_not_a_failure(command: str, text: str):
+    assert has_failed(text, False, ran(command)) is not True
+
+
 def test_a_fallback_makes_up_for_a_failure():
     text = "fatal: Needed a single revision\nSwitched to a new branch 'a'"
     assert has_failed(text, False, ran("git rev-parse --verify a || git checkout -b a")) is None
@@ -421,6 +450,12 @@ def found(text: str, start: int = 0, stop: int | None = None) -> list[str]:
         "2026-01-02T10:00:00Z [ERROR] cannot connect\n",
         "\x1b[31mERROR\x1b[0m cannot connect\n",
         "bash: foo: command not found\n",
+        "(eval):1: command not found: foo\n",
+        "'foo' is not recognized as an internal or external command,\n",
+        "    + FullyQualifiedErrorId : CommandNotFoundException\n",
+        "\u2009ERR_PNPM_NO_SCRIPT\u2009 None of the packages has a script\n",
+        "[lint] ERROR task failed\n",
+        "[lint] cmd/a.go:42:5: error is not nil but it returns nil (nilerr)\n",
         "Segmentation fault (core dumped)\n",
         "npm script exited with code 1\n",
         "exit status 2\n",
@@ -445,6 +480,7 @@ def test_lines_that_report_a_failure_are_found(line: str):
         "exit code 0\n",
         "Status: failed tests: 0\n",
         "404 page not found here\n",
+        "a.go:42:5: a line (found) here\n",
         f"error: {'x' * 500}\n",
     ],
 )

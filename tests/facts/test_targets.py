@@ -1,6 +1,7 @@
 """Which paths a call names, and which globs and kinds of file they match."""
 
 import json
+import time
 from collections import OrderedDict
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from tables import each_row
 
 from autoprune.conversation.transcript import Location, ToolCall
-from autoprune.facts.calls import is_instruction_file, matches, paths, target
+from autoprune.facts.calls import identifiers, is_instruction_file, matches, paths, target
 
 PATCH = """*** Begin Patch
 *** Update File: src/a.py
@@ -132,6 +133,28 @@ def test_any_arguments_have_paths_and_a_target(arguments: Any):
     assert paths(written) == paths(call(arguments)) or isinstance(arguments, str)
     assert all(path and "\\" not in path for path in paths(written))
     assert isinstance(target(written), str)
+
+
+@each_row(
+    ("text", "names"),
+    [
+        ("load_settings(AppError)", ["load_settings", "AppError"]),
+        (r'{"body": "Summary\n\nWhenever:\tloadSettings\u003cAppError>"}', ["loadSettings", "AppError"]),
+        (r'{"body": "{\"text\": \"\\nload_settings\"}"}', ["load_settings"]),
+        (r"src\shell\node_modules", ["node_modules"]),
+        (r'"C:\\src\\new_files"', ["new_files"]),
+        (f"GITHUB_TOKEN=ghp_{'aB3' * 12} sk-proj-{'aB3_' * 9} AKIA{'Q7' * 8}", ["GITHUB_TOKEN"]),
+    ],
+)
+def test_identifiers_are_names_without_escapes_and_without_tokens(text: str, names: list[str]):
+    assert identifiers(text) == names
+
+
+@each_row("unit", [" ", "\\", "\\n", "sk-", "_"])
+def test_identifiers_in_a_long_text_take_no_time(unit: str):
+    began = time.monotonic()
+    identifiers(unit * 60_000)
+    assert time.monotonic() - began < 1
 
 
 @each_row(

@@ -230,9 +230,13 @@ def test_files_are_listed_with_what_was_done_to_them(tool: str, arguments: Any, 
     assert sections(digest(told(user("Go."), did(tool, arguments, text))))[title] == [entry]
 
 
-def test_moving_a_file_names_both_of_its_names():
-    text = digest(told(user("Go."), ran("mv src/a.py src/b.py", "")))
-    assert sections(text)["Files changed"] == ["- src/a.py → moved", "- src/b.py → moved"]
+@each_row(
+    ("command", "created"),
+    [("mv src/a.py src/b.py", "src/b.py"), ("mv -f src/a.py lib/", "lib/a.py"), ("git mv src/a.py lib/", "lib/a.py")],
+)
+def test_moving_a_file_names_both_of_its_names(command: str, created: str):
+    text = digest(told(user("Go."), ran(command, "")))
+    assert sections(text)["Files changed"] == ["- src/a.py → moved", f"- {created} → created"]
 
 
 def test_an_edit_that_the_editor_refused_is_not_a_change():
@@ -369,6 +373,8 @@ def test_the_latest_values_of_short_commands_are_kept():
     work = [*ran("git rev-parse HEAD", "1234567"), *ran("node --version", "v20.1.0"), *ran("node --version", "v22.1.0")]
     work += [
         *ran("make", "all is well"),
+        *ran("gh auth token", f"ghp_{'a1B2' * 9}"),
+        *ran("npm run dev", "<shellId: 21 completed with exit code 0>"),
         *ran("cat a.py", "a = 1\nb = 2"),
         *ran("ls gone.py", "Error: no gone.py", True),
     ]
@@ -427,6 +433,7 @@ ENDED = "Chunk ID: a2\nWall time: 0.1 seconds\nProcess exited with code {}\nOutp
             did("BashOutput", {"bash_id": "b1"}, "<status>failed</status>\n<exit_code>2</exit_code>", False),
             "failed, exit code 2",
         ),
+        (STARTED, did("KillShell", {"shell_id": "7"}, '{"message": "Successfully killed shell: 7"}', False), "stopped"),
     ],
 )
 def test_the_exit_code_of_a_background_command_belongs_to_that_command(
@@ -558,6 +565,26 @@ def test_an_edit_that_failed_is_resolved_when_the_file_is_changed_by_anything():
     assert opened(failed, did("apply_patch", {"input": patch}, "Success. Updated the following files:\nM b.py")) == []
     assert opened(failed, ran("sed -i s/a/b/ src/app.py", "", False)) == []
     assert len(opened(failed, did("Edit", {"file_path": "/a/src/other.py"}, "The file has been updated.", False))) == 1
+
+
+VIEW = {"command": "view", "path": "/r/web/b.py"}
+EDITOR = "str_replace_based_edit_tool"
+NOT_REPLACED = "No replacement was performed, old_str `x` did not appear verbatim in /r/web/a.py."
+
+
+@each_row(
+    ("failed", "then"),
+    [
+        (ran("python3 a.py", "ModuleNotFoundError", True), ("bash", {"command": "python3 a.py", "restart": True})),
+        (ran("git merge dev", "Automatic merge failed;", True), ("bash", {"command": "git merge --abort"})),
+        (ran("git push", "fatal: no remote", True), ("bash", {"command": "git push --dry-run"})),
+        (ran("eslint src", "1 error", True), ("bash", {"command": "eslint src | grep no-unused | head"})),
+        (did(EDITOR, {"command": "str_replace", "path": "/r/web/a.py"}, NOT_REPLACED, True), (EDITOR, VIEW)),
+        (did("Edit", {"file_path": "/r/web/a.py"}, NOT_REPLACED, True), ("Edit", {"file_path": "/r/api/a.py"})),
+    ],
+)
+def test_an_error_is_not_resolved_by_a_call_that_does_something_else(failed: list[Utterance], then: tuple[str, Any]):
+    assert len(opened(failed)) == len(opened(failed, did(*then))) == 1
 
 
 def test_a_plan_in_a_text_ends_with_its_turn():

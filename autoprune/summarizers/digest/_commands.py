@@ -20,6 +20,7 @@ from itertools import islice
 from autoprune.conversation.messages import one_line
 from autoprune.facts import shell
 from autoprune.facts.actions import NOISE, TAGS, Action
+from autoprune.facts.calls import SECRET
 from autoprune.summarizers.sections import quantity
 
 STATUS, COMMIT = "git status", "last commit"
@@ -108,6 +109,7 @@ CHOOSING = frozenset(
         *("-tags", "--tests"),
     )
 )
+NOT_DONE = frozenset(("--abort", "--quit", "--dry-run"))  # options that choose to do nothing, or to undo it
 IGNORED = frozenset(
     (
         *("-count", "-timeout", "--timeout", "-parallel", "-cpu", "-n", "-j", "--jobs", "--maxfail", "--tb", "-W"),
@@ -151,7 +153,9 @@ def printed_value(action: Action) -> str:
         return ""
     output = TAGS.sub(" ", _output(action.result.text))
     lines = [line for line in output.split("\n") if line.strip() and not NOISE.fullmatch(line)]
-    if len(lines) != 1 or len(lines[0]) > LONGEST_VALUE or not VALUE.search(lines[0]) or NO_VALUE.match(lines[0]):
+    if len(lines) != 1 or len(lines[0]) > LONGEST_VALUE or not VALUE.search(lines[0]):
+        return ""
+    if NO_VALUE.match(lines[0]) or SECRET.search(lines[0]):
         return ""
     return one_line(lines[0].replace("→", "->"), LONGEST_VALUE)
 
@@ -295,6 +299,8 @@ def _split_arguments(words: Sequence[str]) -> tuple[list[str], list[str]]:
             return ["-"], []
         if option in CHOOSING and (value or left):
             chosen += NAME_ANCHORS.sub("", value or left.pop(0)).split("|")
+        elif word in NOT_DONE:
+            chosen.append(word)
         elif word in IGNORED and left:
             left.pop(0)
         elif word[:1] != "-":

@@ -31,6 +31,7 @@ LONG_REQUEST = 40  # characters; shorter requests such as "continue" are repeate
 LAST_ACTIONS = 5
 BEFORE_CHANGES = " [before later changes]"  # after a state of version control
 MOST_VALUES = 8
+STOPPING = frozenset(("stop", "kill", "terminate"))  # words in the names of tools that end a background command
 RUNS = re.compile(r" \(×([0-9]{1,9})\)\Z")
 CALLED = re.compile(r"[^\s()]+\((.*)\)", re.DOTALL)  # a call of a tool that is no command
 SEARCHED = 20_000  # characters at either end of a message
@@ -214,12 +215,15 @@ class _Reader:
         self._note_last(action)
 
     def _as_late_result(self, action: Action) -> Action:
-        """Turn an action that polls a listed command into that command's late result."""
+        """Turn an action that polls a listed command into that command's late result; note that one was stopped."""
         running = f"{STILL_RUNNING} {action.waits_for}" if action.waits_for else ""
-        commands = self.lists[_contents.COMMANDS].items()
-        name = next((name for name, how in commands if running and RUNS.sub("", how).endswith(running)), "")
+        commands = self.lists[_contents.COMMANDS]
+        name = next((name for name, how in commands.items() if running and RUNS.sub("", how).endswith(running)), "")
         if name:
             self.lists[_contents.LAST].pop(f"{name}: {running}", None)
+        if name and not STOPPING.isdisjoint(tool_words(action.tool)):
+            commands[name] = commands[name].replace(running, "stopped")
+            return action
         return action.as_command(name) if name else action
 
     def _note_last(self, action: Action) -> None:
@@ -251,7 +255,7 @@ class _Reader:
         if "/" not in path:
             return path
         listed = {**self.lists[_contents.CHANGED], **self.lists[_contents.READ]}
-        same = [one for one in listed if one.endswith(f"/{path}") or ("/" in one and path.endswith(f"/{one}"))]
+        same = [one for one in listed if "/" in one and _is_same_path(one, path)]
         return same[0] if path not in listed and len(same) == 1 else path
 
     def _note_outcome(self, action: Action) -> None:
@@ -284,21 +288,23 @@ class _Reader:
     def _has_succeeded(self, action: Action) -> bool:
         """Return whether a call that is not known to have failed has probably succeeded."""
         is_silent = bool(action.result and not action.result.text.strip())  # as compilers are that find no error
-        is_silent = is_silent and "||" not in action.command
+        joints = (joint for joint, _ in shell.split_commands(shell.without_truncation(action.name)))
+        is_silent = is_silent and not any(joint[:1] == "|" for joint in joints)  # a filter may have dropped the errors
         return action.failed is False or not hides_failures(action.command) or has_passing_tests(action) or is_silent
 
     def _errors_rerun_by(self, action: Action, name: str) -> list[str]:
         """List the open errors that an action retries: errors of the same command, file or tool."""
         done = runs(action.name) if action.command else ()
-        changed = {path.rpartition("/")[2] for does, path in action.files() if does != "read"}
-        is_plain = not (action.command or changed)  # a tool of which only the name and the target are known
+        files = [*action.files()]
+        changed = [path for does, path in files if does != "read"]
+        is_plain = not (action.command or files)  # a tool of which only the name and the target are known
 
         def is_same(one: str) -> bool:
             if one == name or reruns(done, one) or (is_plain and one.partition("(")[0] == action.tool):
                 return True
             called = CALLED.fullmatch(one)
-            named = {path.rstrip("…").rpartition("/")[2] for path in called[1].split()} if called else set()
-            return not changed.isdisjoint(named)
+            named = [path.rstrip("…") for path in called[1].split()] if called else []
+            return any(_is_same_path(path, other) for path in named for other in changed)
 
         return [one for one in self.lists[_contents.OPEN] if is_same(one)]
 
@@ -322,6 +328,11 @@ class _Reader:
     def _tally(self, title: str, key: str, *words: str) -> None:
         """Put an item at the end of a list, and add words to its counted value."""
         self.lists[title][key] = _contents.tally(self.lists[title].pop(key, ""), *words)
+
+
+def _is_same_path(one: str, other: str) -> bool:
+    """Return whether one path is the other one, or its end."""
+    return f"/{one}".endswith(f"/{other}") or f"/{other}".endswith(f"/{one}")
 
 
 def _repeat(exchange: Exchange, times: int) -> Exchange:
