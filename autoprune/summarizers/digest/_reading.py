@@ -178,12 +178,10 @@ class _Reader:
         # A plan that is a text does not mark what is done, so it ends with its turn, carried out or given up.
         self.lists[_contents.PLAN] = {item: "" for item in self.lists[_contents.PLAN] if item.startswith("[")}
         words = next((item for item in self.lists[_contents.LAST] if item.startswith(SAID)), "")
-        said, before = words.removeprefix(SAID), self.exchanges[at].bare_answer
+        shown = answer or words.removeprefix(SAID) or self.exchanges[at].bare_answer or otherwise
         self.lists[_contents.LAST].clear()
-        self.exchanges[at] = replace(self.exchanges[at], answer=answer or said or before or otherwise)
-        self.lists[_contents.FINDINGS] = {
-            finding: "" for finding in self.lists[_contents.FINDINGS] if not said or finding not in said
-        }
+        self.exchanges[at] = replace(self.exchanges[at], answer=shown)
+        self.lists[_contents.FINDINGS] = {each: "" for each in self.lists[_contents.FINDINGS] if each not in shown}
 
     def _note_words(self, words: str, one: Utterance) -> None:
         """Read the model's words. Late ones do not tell what went on last: they may be the answer of an exchange."""
