@@ -190,6 +190,13 @@ def test_an_own_option_after_the_client_is_refused(line: str, tmp_path: Path):
     assert f"`autoprune {command} {name} … claude`, or `autoprune {command} -- claude … {name}`" in done.stderr
 
 
+@pytest.mark.parametrize("command", ["run", "doctor"])
+def test_an_unknown_option_before_the_client_is_named(command: str, tmp_path: Path):
+    done = run_text(command, "--upstraem=http://x", "claude", environ=having(tmp_path, PATH=""))
+    assert done.returncode == 2
+    assert done.stderr == "autoprune: there is no option --upstraem (did you mean --upstream?)\n"
+
+
 @pytest.mark.parametrize(
     "line", ["-- claude --upstream x", "claude -- --upstream x", "claude --print", "codex exec -s read-only"]
 )

@@ -37,7 +37,7 @@ from autoprune.apps.cli.resumed import describe_cost, find_resumed, session_file
 from autoprune.apps.clients import CLIENTS, Client, Route, User, find_client
 from autoprune.apps.clients.compactions import rule_of
 from autoprune.economics import amount, life_text, model_prices
-from autoprune.errors import ClientError, SettingsError, count_noun
+from autoprune.errors import ClientError, SettingsError, count_noun, did_you_mean
 from autoprune.settings import UNKNOWN_WINDOW, VARIABLES, window_of
 from autoprune.strategies.catalog import RUN_STRATEGY
 
@@ -79,7 +79,9 @@ class ClientCommand(options.Command):
     """A command whose own options come before the client's name. All arguments after the name belong to the client."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the command line. Raises SettingsError if one of this command's options comes after the client's name.
+        """Parse the command line.
+
+        Raises SettingsError for an unknown option, or if one of this command's options comes after the client's name.
 
         The client would get it, which is rarely intended. A `--` before the name, or before the option, confirms it.
         """
@@ -88,8 +90,11 @@ class ClientCommand(options.Command):
         if ctx.resilient_parsing:
             return rest
         client, arguments = ctx.params["client"], ctx.params["arguments"] or ()
+        own = {name for each in self.params for name in each.opts if name.startswith("--")} - {*SHARED_OPTIONS}
+        if client.startswith("-"):
+            name = client.partition("=")[0]
+            raise SettingsError(f"there is no option {name}{did_you_mean(name, own)}")
         if "--" not in given[: len(given) - len(arguments)]:
-            own = {name for each in self.params for name in each.opts if name.startswith("--")} - {*SHARED_OPTIONS}
             names = [each.partition("=")[0] for each in takewhile(lambda each: each != "--", arguments)]
             if name := next((each for each in names if each in own), ""):
                 raise SettingsError(
