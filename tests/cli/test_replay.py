@@ -326,6 +326,7 @@ def test_words_of_the_user_are_no_markup_and_an_unknown_price_is_said(tmp_path: 
     "arguments, code, said",
     [
         (("x.json", "--strategy", "best"), 2, "there is no strategy 'best'"),
+        (("x.json", "--strategy", "low_water(target=5) @ 60k"), 2, "low_water: target is 5: give a share"),
         (("x.json", "--prices", "cheap"), 2, "there is no price list 'cheap'"),
         (("x.json", "--prices", "0.1,1"), 2, "prices of 0.1, 1"),
         (("x.json", "--safe-zone", "much"), 2, "the safe zone is 'much'"),
