@@ -517,6 +517,7 @@ def test_a_setting_is_run_with_the_assistant_of_the_sessions():
             ["no agent has stored sessions in ~/.claude/projects", "~/.codex/sessions, ", "fixtures/demo.jsonl`"],
         ),
         (("",), 2, ["one of the paths is empty: give a session file, a folder or a glob"]),
+        (("-",), 2, ["sessions are not read from standard input: give files, folders or globs"]),
     ],
 )
 def test_if_nothing_can_be_replayed_an_error_says_what_was_looked_for_and_where(
