@@ -38,7 +38,8 @@ from autoprune.apps.clients import CLIENTS, Client, Route, User, find_client
 from autoprune.apps.clients.compactions import rule_of
 from autoprune.economics import amount, life_text, model_prices
 from autoprune.errors import ClientError, SettingsError, count_noun, did_you_mean
-from autoprune.settings import UNKNOWN_WINDOW, VARIABLES, window_of
+from autoprune.settings import UNKNOWN_WINDOW, VARIABLES, budget_tokens, variables, window_of
+from autoprune.settings.models import LONG
 from autoprune.strategies.catalog import RUN_STRATEGY
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ def run_assistant(
     resumed = find_resumed(chosen, user, files)
     cost = describe_cost(resumed, settings.strategy) if resumed else ""
     if only_print:
-        about = describe_compaction(chosen, user), (cost, warn_of_limit(safe_zone, user))
+        about = describe_compaction(chosen, user), (cost, warn_of_limit(safe_zone, chosen, user))
         print(*describe_by_hand(chosen, route, settings, given, *about), sep="\n")
         return
     settings = with_seed(settings)
@@ -154,7 +155,7 @@ def run_assistant(
     with running(settings) as proxy, keep_ledgers(lambda: proxy.sessions):
         if asks_model:  # before the client may take the whole screen
             typer.echo(f"autoprune: live page {proxy.page}", err=True)
-            for line in filter(None, (cost, warn_of_limit(safe_zone, user))):
+            for line in filter(None, (cost, warn_of_limit(safe_zone, chosen, user))):
                 typer.echo(f"autoprune: {line}", err=True)
         with start_client(path, route, proxy.url) as process:
             code = wait_for(process)
@@ -191,12 +192,21 @@ def summarize_traffic(proxy: "Running") -> Iterator[str]:
         yield f"autoprune: {count_noun(others, 'side question')} besides"
 
 
-def warn_of_limit(safe_zone: str | None, user: User) -> str:
-    """Say that a safe zone that the user chose can cost money; "" without one, and if no cut costs any."""
+def warn_of_limit(safe_zone: str | None, client: Client, user: User) -> str:
+    """Say that a safe zone that the user chose can cost money; "" without one, and if no cut costs any.
+
+    One above the size at which the client compacts changes nothing.
+    """
     model = user.option("-m", "--model")
     pays = model_prices(model).break_even(1, 1) if model else None
     if not safe_zone or pays == 0:
         return ""
+    window = window_of(model) or LONG  # if it is not known, the most that it can be
+    point = rule_of(client.name, user).point(window, model)
+    if point and budget_tokens(safe_zone, window_tokens=window) > point:
+        below = ", and prompts stay below 0.9 of that; to let it compact, set AUTOPRUNE_COMPACT_AT=10m"
+        below *= VARIABLES["compact_at"] not in variables(user.environ)
+        return f"the safe zone of {safe_zone} changes nothing: {describe_compaction(client, user)}{below}"
     when = f" that pay only after some {pays:.0f} more requests at the prices of {model}" if pays else ""
     return (
         f"the safe zone of {safe_zone} forces cuts{when}, so a session can get dearer than without pruning; without "
