@@ -141,6 +141,14 @@ def test_print_shows_the_command_and_starts_nothing(tmp_path: Path):
     ]
 
 
+def test_print_shows_the_variables_that_a_proxy_by_hand_needs(tmp_path: Path):
+    environ = {"AUTOPRUNE_COMPACT_AT": "10m", "AUTOPRUNE_CACHE_TTL": "1h", "AUTOPRUNE_STRATEGY": "low_water"}
+    done = run_text("run", "--print", "claude", environ=having(tmp_path, PATH="", **environ)).stdout.splitlines()
+    assert done[2].startswith("AUTOPRUNE_CACHE_TTL=1h AUTOPRUNE_COMPACT_AT=10m autoprune proxy --port 8484 ")
+    assert done[2].count("low_water") == 1
+    assert done[3].endswith("without room for the reply; at most 0.9 of 10m (AUTOPRUNE_COMPACT_AT)")
+
+
 def test_print_says_that_no_archive_is_kept(tmp_path: Path):
     done = run_text("run", "--no-archive", "--print", "claude", environ=having(tmp_path, PATH=""))
     assert "# Cleared results: none is kept" in done.stdout.splitlines()

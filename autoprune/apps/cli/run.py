@@ -80,9 +80,7 @@ class ClientCommand(options.Command):
     """A command whose own options come before the client's name. All arguments after the name belong to the client."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the command line.
-
-        Raises SettingsError for an unknown option, or if one of this command's options comes after the client's name.
+        """Parse the command line. Raises SettingsError for an unknown option, or if one comes after the client's name.
 
         The client would get it, which is rarely intended. A `--` before the name, or before the option, confirms it.
         """
@@ -193,10 +191,7 @@ def summarize_traffic(proxy: "Running") -> Iterator[str]:
 
 
 def warn_of_limit(safe_zone: str | None, client: Client, user: User) -> str:
-    """Say that a safe zone that the user chose can cost money; "" without one, and if no cut costs any.
-
-    One above the size at which the client compacts changes nothing.
-    """
+    """Say that a safe zone that the user chose can cost money, or changes nothing; "" if there is nothing to say."""
     model = user.option("-m", "--model")
     pays = model_prices(model).break_even(1, 1) if model else None
     if not safe_zone or pays == 0:
@@ -267,12 +262,14 @@ def describe_by_hand(
     options = {"port": PORT, "upstream": route.upstream, "safe-zone": settings.safe_zone, "strategy": settings.strategy}
     options["holdout"] = settings.holdout or None
     flags = ("--archive",) if settings.archive else ()
-    variables = (f"{VARIABLES[name]}={shlex.quote(str(value))}" for name, value in given.items())
+    environ = variables(None) | {VARIABLES[name]: str(value) for name, value in given.items()}
+    others = environ.keys() - {VARIABLES["safe_zone"], VARIABLES["strategy"]}  # these have options
+    set_before = (f"{name}={shlex.quote(environ[name])}" for name in sorted(others))
     words = (f"--{name} {shlex.quote(str(value))}" for name, value in options.items() if value is not None)
     if shutil.which(client.name) is None:
         yield f"# {client.name} is not installed: {client.install}"
     yield "# By hand, in one terminal; it prints the address of its live page:"
-    yield redact(" ".join((*variables, "autoprune proxy", *words, *flags)))
+    yield redact(" ".join((*set_before, "autoprune proxy", *words, *flags)))
     yield f"# Safe zone: {describe_zone(settings)}"
     yield f"# Cleared results: {describe_archive(settings)}"
     yield from (f"# {note}" for note in notes if note)
