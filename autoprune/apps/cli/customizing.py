@@ -81,7 +81,7 @@ def list_settings(as_json: options.AsJson = False) -> None:
         for each in effective_settings(args, os.environ, **call)
     ]
     choose_strategy(known.get("strategy"), {})
-    AgenticConversationPruner(args).plan([])  # raises the error that a prune would raise
+    AgenticConversationPruner(args).check_settings()  # raises the error that a prune would raise
     live = _live_settings(load_defaults("run"))
     if as_json:
         columns = {name: {"run": value, "proxy": value} for name, value in live.items()}
