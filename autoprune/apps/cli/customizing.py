@@ -29,10 +29,10 @@ COMMON_OPTIONS = """\
 All of them take rules on what to keep, such as
     low_water(protect={'last_results': 5, 'tools': ['TodoWrite']})
     hybrid(retain={'first_request': True, 'turns': 2})
-Those that clear results can also cut huge results and shorten the arguments of
-calls:
+tool_output_cleanup and low_water can also cut huge results, and both and
+cache_aware can shorten the arguments of calls:
     low_water(clamp={'max_result_tokens': 4000})
-    low_water(clear_tool_inputs={'above': 200})"""
+    cache_aware(clear_tool_inputs={'above': 200})"""
 # Shown for settings whose default is not a value: those of `prune`, and those of `run` and `proxy`.
 UNSET = {
     "strategy": RECOMMENDED,
