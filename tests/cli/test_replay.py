@@ -33,6 +33,7 @@ from autoprune.apps.replay.corpus import Processes, Task, cores, details_of_file
 from autoprune.apps.replay.episode_figures import OWN
 from autoprune.apps.replay.session import overview
 from autoprune.apps.replay.verdict import standings
+from autoprune.apps.sessions import READABLE
 from autoprune.errors import SessionError
 from autoprune.strategies.catalog import RUN_STRATEGY
 
@@ -119,6 +120,10 @@ def test_skipped_files_are_listed_by_reason():
     drawn = lines(skipped_table(reasons))
     assert drawn[:3] == ["skipped 1 session: it is bad", "  a·[2J.json", "skipped 12 sessions: it is empty"]
     assert drawn[-1] == "  and 2 more; --json names all"
+    drawn = lines(skipped_table({"trae.json": f"trae.json holds an object: give {READABLE}"}), width=120)
+    assert drawn[-1] == (
+        "benchmarks/prunebench has readers of OpenHands, SWE-agent, mini-swe-agent, Trae, Inspect and tau-bench"
+    )
 
 
 def test_outcomes_are_kept_in_a_cache_until_the_session_or_the_arguments_change(tmp_path: Path):

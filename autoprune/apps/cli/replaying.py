@@ -46,6 +46,7 @@ T = TypeVar("T")
 COPY = "each of its requests is also in a newer session"
 ENDINGS = ", ".join(f"*{ending}" for ending in places.ENDINGS)
 ENGINES = ("processes", "ray")
+OTHER_READERS = "OpenHands, SWE-agent, mini-swe-agent, Trae, Inspect and tau-bench"
 MOST_DETAILED = 12  # sessions that the page shows one by one
 MOST_SKIPPED = 10  # files that are listed for one reason
 # What `autoprune run` starts for the agent of a session.
@@ -233,6 +234,8 @@ def skipped_table(skipped: Mapping[str, str], *, brief: bool = False) -> Rendera
         lines += (Text(f"  {printable(path)}") for path in paths[:most])
         if len(paths) > most > 0:
             lines.append(Text(f"  and {len(paths) - most:,} more; --json names all"))
+    if any(READABLE in why for why in skipped.values()):
+        lines.append(Text(f"benchmarks/prunebench has readers of {OTHER_READERS}"))
     return Group(*lines)
 
 
