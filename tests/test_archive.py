@@ -119,6 +119,8 @@ OF_LINES = content_id(LINES)
     ("arguments", "answer"),
     [
         ({"id": OF_LINES}, LINES),
+        ({"id": int(OF_LINES)}, LINES),
+        ({"id": f"[autoprune recall {OF_LINES}]"}, LINES),
         (json.dumps({"id": OF_LINES}), LINES),
         ({"id": OF_LINES, "first_line": 2, "last_line": 3}, "two\nthree"),
         ({"id": OF_LINES, "first_line": 3}, "three\nfour"),

@@ -300,6 +300,10 @@ def test_pauses_survive_a_round_trip_through_json():
     assert Pauses.from_dict(json.loads(json.dumps(again.to_dict()))).to_dict() == again.to_dict()
     with pytest.raises(SettingsError, match="the record of pauses has no 'pauses': give all that to_dict"):
         Pauses.from_dict({})
+    with pytest.raises(SettingsError, match=r"the record of pauses is None: give what to_dict\(\) returned"):
+        Pauses.from_dict(None)  # type: ignore[arg-type]
+    with pytest.raises(SettingsError, match="messages is None: give the list"):
+        Pauses().before(None)  # type: ignore[arg-type]
 
 
 @each_row(

@@ -152,8 +152,13 @@ def check_archive(archive: ArchiveLike) -> Archive:
     raise SettingsError(f"archive is {archive!r}: give the path of a folder, or a mutable mapping such as a dict")
 
 
-def recall(archive: ArchiveLike | None, id: str) -> str:
-    """Return the payload stored under an id.
+def bare_id(id: object) -> str:
+    """Return an id as text, without the mark around it."""
+    return split_mark(str(id))[1] or str(id)
+
+
+def recall(archive: ArchiveLike | None, id: str | int) -> str:
+    """Return the payload stored under an id, or under that in a mark such as "[autoprune recall 104839926617352]".
 
     Raises ArchiveError if the id is malformed, if nothing is stored under it, or if the stored text has changed;
     SettingsError without an archive. Exceptions of the archive itself are not caught.
@@ -163,8 +168,9 @@ def recall(archive: ArchiveLike | None, id: str) -> str:
             "there is no archive to recall from: give the pruner archive=, such as the path of a folder"
         )
     archive = check_archive(archive)
-    if not isinstance(id, str) or not ID.fullmatch(id):
-        raise ArchiveError(f"{id!r} is not a recall id: use the {DIGITS} digits after 'recall' in the placeholder")
+    given, id = id, bare_id(id)
+    if not ID.fullmatch(id):
+        raise ArchiveError(f"{given!r} is not a recall id: use the {DIGITS} digits after 'recall' in the placeholder")
     seen: set[str] = set()
     while True:
         stored = archive.get(id)  # the payload, or a pointer to the id of the whole payload

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from math import inf
 
-from autoprune.conversation.archive import LEFTOVER, SUFFIX, Directory, pointer_target, recall
+from autoprune.conversation.archive import LEFTOVER, SUFFIX, Directory, bare_id, pointer_target, recall
 from autoprune.conversation.edits import ID
 from autoprune.errors import ArchiveError
 
@@ -131,7 +131,7 @@ def nearest_folder(parent: str, folder: str) -> str | None:
 def recall_anywhere(parent: str, id: str) -> str:
     """Return the payload with an id from the folder of any project. Raises ArchiveError as `recall` does."""
     folders = project_folders(parent)
-    return recall(Directory(next((each for each in folders if id in Directory(each)), parent)), id)
+    return recall(Directory(next((each for each in folders if bare_id(id) in Directory(each)), parent)), id)
 
 
 # Searching

@@ -253,7 +253,9 @@ class Pauses:
         self._clock = clock
 
     def before(self, messages: Sequence[object]) -> Mapping[int, float]:
-        """Record that a request with these messages is sent now, and return all pauses including the latest."""
+        """Record that a request with this list of messages is sent now, and return all pauses including the latest."""
+        if not isinstance(messages, Sequence):
+            raise SettingsError(f"messages is {messages!r}: give the list of the request's messages")
         now = self._clock()
         if len(messages) < max(self._known, default=0):
             self._known.clear()
@@ -269,6 +271,8 @@ class Pauses:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any], clock: Clock = time) -> "Pauses":
-        """Create pauses from the output of `to_dict`. Raises SettingsError if a key is missing."""
+        """Create pauses from the output of `to_dict`. Raises SettingsError for anything else, or without a key."""
+        if not isinstance(record, Mapping):
+            raise SettingsError(f"the record of pauses is {record!r}: give what to_dict() returned")
         with require_keys("the record of pauses"):
             return cls({int(at): seconds for at, seconds in record["pauses"].items()}, record["last"], clock)

@@ -313,8 +313,8 @@ class TextRatio:
         return median(self._found) if len(self._found) >= LEAST_GROWTHS else None
 
 
-def check_invoices(invoices: Mapping[int, Invoice]) -> Mapping[int, Invoice]:
-    """Validate invoices by the index of the message that follows the next request. Raises SettingsError."""
-    if not isinstance(invoices, Mapping) or not all(isinstance(each, Invoice) for each in invoices.values()):
+def check_invoices(invoices: Mapping[int, Invoice | None]) -> Mapping[int, Invoice]:
+    """Return invoices by the index of the message that follows the next request, without None. Raises SettingsError."""
+    if not isinstance(invoices, Mapping) or not all(isinstance(each, Invoice | None) for each in invoices.values()):
         raise SettingsError(f"invoices is {invoices!r}: give values of Invoice.from_usage by the index of a message")
-    return invoices
+    return {at: each for at, each in invoices.items() if each is not None}

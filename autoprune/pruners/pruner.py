@@ -72,7 +72,7 @@ class Pruner(Configured):
         validate: bool | str | Provider = False,
         conversation_id: object = None,
         pauses: Mapping[int, float] | None = None,
-        invoices: Mapping[int, Invoice] | None = None,
+        invoices: Mapping[int, Invoice | None] | None = None,
         history: History | None = None,
         usage: object = None,
     ) -> Result[Message]:
@@ -84,8 +84,8 @@ class Pruner(Configured):
 
         `pauses` are the seconds that passed before a request, by the index of the message that follows
         (`economics.Pauses`). After a long pause the provider's cache is cold, and a strategy can prune at no cost.
-        `invoices` are what the provider charged for the request before, by the same index (`economics.Invoice`): the
-        bills of `cache_aware(never_dearer=…)` then hold what was paid, and not what was expected.
+        `invoices` are what the provider charged for the request before, by the same index (`economics.Invoice`; None
+        if it is not known): the bills of `cache_aware(never_dearer=…)` then hold what was paid, not what was expected.
         `history` holds settings that changed during the conversation, by the number of messages of the first request
         that they apply to, such as `{57: {"safe_zone": "80k", "calibration": 1.2}}`. Earlier requests are decided by
         the pruner's settings and `calibration`, which must stay those of the first request: then what was cleared stays
@@ -114,7 +114,7 @@ class Pruner(Configured):
         validate: bool | str | Provider = False,
         conversation_id: object = None,
         pauses: Mapping[int, float] | None = None,
-        invoices: Mapping[int, Invoice] | None = None,
+        invoices: Mapping[int, Invoice | None] | None = None,
         history: History | None = None,
         usage: object = None,
     ) -> Result[Message]:
@@ -137,7 +137,7 @@ class Pruner(Configured):
         *,
         calibration: float = 1.0,
         pauses: Mapping[int, float] | None = None,
-        invoices: Mapping[int, Invoice] | None = None,
+        invoices: Mapping[int, Invoice | None] | None = None,
         history: History | None = None,
         usage: object = None,
     ) -> Plan:
@@ -153,7 +153,7 @@ class Pruner(Configured):
         strategy: object,
         calibration: float,
         pauses: Mapping[int, float] | None,
-        invoices: Mapping[int, Invoice] | None,
+        invoices: Mapping[int, Invoice | None] | None,
         history: History | None,
         usage: object,
     ) -> PruneCall:
@@ -246,7 +246,7 @@ class Pruner(Configured):
         """Prune as `prune_conversations` does, and await the summarizers."""
         return (await self.aprune(conversations, one_strategy(strategy_name, strategy), **options)).conversation
 
-    def recall(self, id: str) -> str:
+    def recall(self, id: str | int) -> str:
         """Get cleared content back from the archive, by the id in its placeholder.
 
         Raises ArchiveError if the archive has no content for the id, and SettingsError without an archive.

@@ -406,13 +406,16 @@ def setting(name: str, args: object, environ: Mapping[str, str] = NOTHING, call:
     """Return the checked value of a setting and its source: the call, else `args`, else `environ`, else the default.
 
     `name` is one of `SETTINGS`, as are the keys of `call`; None there means "not given". The safe zone and the overhead
-    are in tokens, the group size in messages. All other values are returned as given, None if absent. Raises
-    SettingsError for a value that cannot be used, and for an unknown name.
+    are in tokens, the group size in messages. All other values are returned as given, None if absent, and so is a safe
+    zone that is a share if neither a model nor a window is given. Raises SettingsError for a value that cannot be used,
+    and for an unknown name.
     """
     if name not in VARIABLES:
         raise SettingsError(f"there is no setting {name!r}{near_or_all(name, SETTINGS)}")
     value, source = _lookup(name, args, environ, call)
-    checked = NUMBERS[name](args, environ, call) if name in NUMBERS else value
+    is_share = name == "safe_zone" and isinstance(share := parse_number(value), float) and 0 < share <= 1
+    is_unknown = is_share and not (text_setting(args, "model", environ, call) or window_tokens(args, environ, call))
+    checked = NUMBERS[name](args, environ, call) if name in NUMBERS and not is_unknown else value
     return Setting(name, checked, source, _where(name, source, args))
 
 

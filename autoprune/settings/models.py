@@ -108,7 +108,8 @@ def listed_window(model: str, provider: str | None = None) -> int | None:
         return listed_window(name.removesuffix(FAST), provider)
     found = find_model(model, provider)
     window = _whole_window(found, model, provider)
-    has_two_parts = found.vendor in OPENAI and name.startswith("gpt-") and version(name) >= GPT
+    listed = found.info.id
+    has_two_parts = found.vendor in OPENAI and listed.startswith("gpt-") and version(listed) >= GPT
     return window - ANSWERS_ONLY if window and window > ANSWERS_ONLY and has_two_parts else window
 
 

@@ -26,6 +26,7 @@ def test_cleared_content_is_recalled_by_its_id(tmp_path: Path):
         done = run("recall", id, environ={"AUTOPRUNE_ARCHIVE": folder})
         text = done.stdout.decode()
         assert (done.returncode, content_id(text)) == (0, id)
+        assert run("recall", f"[autoprune recall {id}]", "--archive", folder).stdout == done.stdout
         assert any(text in str(message["content"]) for message in GIVEN)
 
 

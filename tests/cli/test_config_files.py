@@ -140,6 +140,15 @@ def test_options_come_before_files_and_the_list_of_settings_names_the_file(place
     assert json.loads(given.stdout)["safe_zone"] == 30_720
 
 
+def test_a_share_of_a_window_that_is_not_known_is_listed_as_it_is(places: tuple[Path, Path]):
+    folder, user = places
+    (folder / "autoprune.toml").write_text("safe_zone = 0.5")
+    for model, shown in ((None, "0.5"), ("gpt-4o", "64,000")):
+        environ = {"XDG_CONFIG_HOME": str(user.parent), "AUTOPRUNE_MODEL": model}
+        done = run_text("settings", folder=folder, environ=environ)
+        assert (done.returncode, done.stdout.splitlines()[1].split()[1]) == (0, shown)
+
+
 @each_row(
     ("command", "text", "said"),
     [

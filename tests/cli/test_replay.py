@@ -33,6 +33,7 @@ from autoprune.apps.replay.corpus import Processes, Task, cores, details_of_file
 from autoprune.apps.replay.episode_figures import OWN
 from autoprune.apps.replay.session import overview
 from autoprune.apps.replay.verdict import standings
+from autoprune.apps.sessions import READABLE
 from autoprune.errors import SessionError
 from autoprune.strategies.catalog import RUN_STRATEGY
 
@@ -119,6 +120,10 @@ def test_skipped_files_are_listed_by_reason():
     drawn = lines(skipped_table(reasons))
     assert drawn[:3] == ["skipped 1 session: it is bad", "  a·[2J.json", "skipped 12 sessions: it is empty"]
     assert drawn[-1] == "  and 2 more; --json names all"
+    drawn = lines(skipped_table({"trae.json": f"trae.json holds an object: give {READABLE}"}), width=120)
+    assert drawn[-1] == (
+        "benchmarks/prunebench has readers of OpenHands, SWE-agent, mini-swe-agent, Trae, Inspect and tau-bench"
+    )
 
 
 def test_outcomes_are_kept_in_a_cache_until_the_session_or_the_arguments_change(tmp_path: Path):
@@ -326,6 +331,7 @@ def test_words_of_the_user_are_no_markup_and_an_unknown_price_is_said(tmp_path: 
     "arguments, code, said",
     [
         (("x.json", "--strategy", "best"), 2, "there is no strategy 'best'"),
+        (("x.json", "--strategy", "low_water(target=5) @ 60k"), 2, "low_water: target is 5: give a share"),
         (("x.json", "--prices", "cheap"), 2, "there is no price list 'cheap'"),
         (("x.json", "--prices", "0.1,1"), 2, "prices of 0.1, 1"),
         (("x.json", "--safe-zone", "much"), 2, "the safe zone is 'much'"),
@@ -516,6 +522,7 @@ def test_a_setting_is_run_with_the_assistant_of_the_sessions():
             ["no agent has stored sessions in ~/.claude/projects", "~/.codex/sessions, ", "fixtures/demo.jsonl`"],
         ),
         (("",), 2, ["one of the paths is empty: give a session file, a folder or a glob"]),
+        (("-",), 2, ["sessions are not read from standard input: give files, folders or globs"]),
     ],
 )
 def test_if_nothing_can_be_replayed_an_error_says_what_was_looked_for_and_where(

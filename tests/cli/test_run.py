@@ -141,6 +141,14 @@ def test_print_shows_the_command_and_starts_nothing(tmp_path: Path):
     ]
 
 
+def test_print_shows_the_variables_that_a_proxy_by_hand_needs(tmp_path: Path):
+    environ = {"AUTOPRUNE_COMPACT_AT": "10m", "AUTOPRUNE_CACHE_TTL": "1h", "AUTOPRUNE_STRATEGY": "low_water"}
+    done = run_text("run", "--print", "claude", environ=having(tmp_path, PATH="", **environ)).stdout.splitlines()
+    assert done[2].startswith("AUTOPRUNE_CACHE_TTL=1h AUTOPRUNE_COMPACT_AT=10m autoprune proxy --port 8484 ")
+    assert done[2].count("low_water") == 1
+    assert done[3].endswith("without room for the reply; at most 0.9 of 10m (AUTOPRUNE_COMPACT_AT)")
+
+
 def test_print_says_that_no_archive_is_kept(tmp_path: Path):
     done = run_text("run", "--no-archive", "--print", "claude", environ=having(tmp_path, PATH=""))
     assert "# Cleared results: none is kept" in done.stdout.splitlines()
@@ -150,6 +158,13 @@ def test_print_says_that_no_archive_is_kept(tmp_path: Path):
 @each_row(
     ("arguments", "warnings"),
     [
+        (
+            ("--safe-zone", "10m", "claude"),
+            [
+                "# the safe zone of 10m changes nothing: Claude Code compacts at about 167k of 200k tokens (its "
+                "default), and prompts stay below 0.9 of that; to let it compact, set AUTOPRUNE_COMPACT_AT=10m"
+            ],
+        ),
         (("claude", "--model", "claude-opus-5-5"), []),
         (
             ("--safe-zone", "40k", "claude", "--model", "claude-opus-5-5"),
@@ -165,7 +180,7 @@ def test_a_safe_zone_that_the_user_chose_comes_with_a_warning(
     arguments: tuple[str, ...], warnings: list[str], tmp_path: Path
 ):
     printed = run_text("run", "--print", *arguments, environ=having(tmp_path)).stdout.splitlines()
-    assert [line for line in printed if "dearer" in line] == warnings
+    assert [line for line in printed if "the safe zone of" in line] == warnings
 
 
 def test_the_printed_command_is_valid_in_a_shell(tmp_path: Path):
@@ -188,6 +203,13 @@ def test_an_own_option_after_the_client_is_refused(line: str, tmp_path: Path):
     assert done.returncode == 2
     assert done.stderr.startswith(f"autoprune: {name} comes after claude, so claude would get it")
     assert f"`autoprune {command} {name} … claude`, or `autoprune {command} -- claude … {name}`" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["run", "doctor"])
+def test_an_unknown_option_before_the_client_is_named(command: str, tmp_path: Path):
+    done = run_text(command, "--upstraem=http://x", "claude", environ=having(tmp_path, PATH=""))
+    assert done.returncode == 2
+    assert done.stderr == "autoprune: there is no option --upstraem (did you mean --upstream?)\n"
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from tables import each_row
 
 from autoprune import AgenticConversationPruner, SessionError
 from autoprune.apps.cli.ledgers import Ledgers, holdout_seed, keep_ledgers, read_ledgers
+from autoprune.apps.cli.savings import Saving, _cells
 from autoprune.apps.proxy import ClientSession
 from autoprune.economics import Ledger, Prices
 
@@ -208,6 +209,10 @@ def test_the_words_for_a_gain_and_its_share_follow_the_dollars(state: Path, kept
         f"pruning has lost ${-total['dollars']:,.2f}, although it saved {total['saved']:,.0f} input tokens of several "
         "models in 10 sessions."
     ) in " ".join(savings(state).stdout.split())
+
+
+def test_a_share_that_rounds_to_zero_has_no_sign():
+    assert _cells(Saving("a", "m", 1, 20, -9.0, -0.001, None, 1, 0.0, 0)) == ("a", "m", "1", "20", "-9", "0%", "–")
 
 
 def test_free_tokens_have_no_part_in_a_share_of_dollars(state: Path, kept: Ledgers):

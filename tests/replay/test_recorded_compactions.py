@@ -1,6 +1,7 @@
 """Recorded compactions: what they cost, and whether pruning would have prevented them. Counted by hand."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from replayed import ranking
 from autoprune.apps.replay import ReplayArgs, replay_session
 from autoprune.apps.replay.compaction_costs import Compaction, CompactionSum, Later, sum_compactions
 from autoprune.apps.replay.page import page
+from autoprune.economics import prices
 from autoprune.strategies.catalog import RUN_STRATEGY
 
 ARGS = ReplayArgs(("none", RUN_STRATEGY))
@@ -93,6 +95,13 @@ def test_the_requests_after_it_cost_more_without_it_until_they_are_pruned_again(
     assert many.later.replayed < many.later.recorded
     assert many.later.before == few.later.before
     assert many.later.before_replayed == pytest.approx(few.later.before_replayed)
+
+
+@pytest.mark.parametrize("others", [{"cache_life": 300.0}, {"prices": (prices("deepseek"),)}])
+def test_what_was_paid_says_nothing_of_them_at_other_prices_or_with_another_cache(others: dict[str, Any]):
+    (found,) = found_in(log(24, 3), replace(ARGS, **others))
+    assert (found.is_prevented, found.later) == (True, None)
+    assert sum_compactions([found]).basis.endswith("and of the cold prompt after it.")
 
 
 def test_requests_between_two_prevented_ones_count_once():

@@ -355,6 +355,9 @@ def test_sessions_without_a_recorded_cost_are_left_out():
 def test_the_sentence_has_an_interval_only_if_there_are_several_sessions():
     one = outlook([figures("a", 0.5)], "cache_aware", str(OWN), paid=10.0)
     assert one.sentence("autoprune") == "At API list prices $10.00 would have been $5.00 with autoprune: 50% less."
+    for share in (0.997, 1.003):
+        close = outlook([figures("a", share)], "cache_aware", str(OWN), paid=10.0)
+        assert close.sentence("autoprune").endswith(" with autoprune: about the same.")
     two = outlook([figures("a", 0.5), figures("b", 0.7)], "cache_aware", str(OWN), paid=20.0)
     assert "$12.00 (10.00–14.00)" in two.sentence("`autoprune run`")
     forks = outlook([figures("a", 0.5), figures("b", 0.7)], "cache_aware", str(OWN), paid=20.0, replayed=15.0)

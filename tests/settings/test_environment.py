@@ -249,10 +249,17 @@ def test_the_settings_are_listed_with_where_they_come_from():
 
 
 def test_the_settings_come_as_json_too():
-    rows = json.loads(run({"AUTOPRUNE_MODEL": "gpt-4o"}, "settings", "--json").stdout)
+    rows = json.loads(run({"AUTOPRUNE_COMPACT_AT": "10m"}, "settings", "--json").stdout)
     limit = "the window less the reply, or 0.9 of where the client compacts"
     assert rows[0]["run"] == rows[0]["proxy"] == limit
-    assert rows[2] == {"name": "model", "value": "gpt-4o", "source": "environment", "where": "AUTOPRUNE_MODEL"}
+    (row,) = (row for row in rows if row["name"] == "compact_at")
+    assert row.pop("run") == row.pop("proxy") == "10m"
+    assert row == {
+        "name": "compact_at",
+        "value": 10 * 1024**2,
+        "source": "environment",
+        "where": "AUTOPRUNE_COMPACT_AT",
+    }
     assert [row["name"] for row in rows] == list(SETTINGS)
 
 

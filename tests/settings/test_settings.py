@@ -353,6 +353,7 @@ def test_a_budget_as_text_is_checked_at_once():
         ("gemini-3-pro-preview", [], 1_000_000),
         ("gpt-4o", ["context-1m-2025-08-07"], 128_000),
         ("gpt-5", [], 272_000),
+        ("azure/gpt5", [], 272_000),  # taken to be like it
         ("gpt-5.4", [], 922_000),
         ("a model of nobody's", [], None),
         (None, [], None),

@@ -13,7 +13,7 @@ from rounds import WIRE, Step
 
 import autoprune.economics as economics
 from autoprune import AgenticConversationPruner
-from autoprune.economics import LISTS, Invoice, Pauses, Prices, Tier
+from autoprune.economics import LISTS, Invoice, Pauses, Prices, Tier, check_invoices
 from autoprune.errors import SettingsError
 from autoprune.strategies import CacheAware
 from autoprune.strategies.cache_aware import CacheAwareState
@@ -315,6 +315,13 @@ def test_prices_that_were_given_are_not_replaced_by_assumed_ones():
     for given in ("no-cache", (1.0, 1.0), "claude-sonnet-4-5"):
         known = economics.prices(given)
         assert known.with_reads is known
+
+
+def test_a_usage_that_does_not_count_cached_tokens_gives_no_invoice():
+    unknown = Invoice.from_usage({"prompt_tokens": 98})
+    assert unknown is None
+    assert check_invoices({3: unknown, 5: Invoice(98, 0, 0)}) == {5: Invoice(98, 0, 0)}
+    AgenticConversationPruner(HUGE).prune([], invoices={57: unknown})
 
 
 def test_invoices_of_another_type_are_an_error():

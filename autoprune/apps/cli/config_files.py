@@ -19,7 +19,7 @@ from autoprune.errors import SettingsError, did_you_mean
 from autoprune.settings import SETTINGS, VARIABLES, PruneArgs, override, variables
 
 NAME, PYPROJECT = "autoprune.toml", "pyproject.toml"
-# The proxy takes all other settings from each request.
+# The proxy takes all other settings from variables, or from each request.
 OF_REQUESTS = ("safe_zone", "strategy", "cache_ttl", "thinking_policy")
 COMMAND_SETTINGS = {"prune": SETTINGS, "settings": SETTINGS, "run": OF_REQUESTS, "proxy": OF_REQUESTS}
 TEXTS = ("strategy", "model", "provider", "format", "thinking_policy")

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 import autoprune.apps.cli.options as options
-from autoprune.apps.cli.config_files import OF_REQUESTS, Given, load_defaults, prune_args
+from autoprune.apps.cli.config_files import Given, load_defaults, prune_args
 from autoprune.apps.cli.console import show, show_json
 from autoprune.errors import did_you_mean
 from autoprune.pruners.conversation import ConversationPruner
@@ -29,10 +29,10 @@ COMMON_OPTIONS = """\
 All of them take rules on what to keep, such as
     low_water(protect={'last_results': 5, 'tools': ['TodoWrite']})
     hybrid(retain={'first_request': True, 'turns': 2})
-Those that clear results can also cut huge results and shorten the arguments of
-calls:
+tool_output_cleanup and low_water can also cut huge results, and both and
+cache_aware can shorten the arguments of calls:
     low_water(clamp={'max_result_tokens': 4000})
-    low_water(clear_tool_inputs={'above': 200})"""
+    cache_aware(clear_tool_inputs={'above': 200})"""
 # Shown for settings whose default is not a value: those of `prune`, and those of `run` and `proxy`.
 UNSET = {
     "strategy": RECOMMENDED,
@@ -50,7 +50,7 @@ UNSET_LIVE = {
     "cache_ttl": "what each request asks for",
     "thinking_policy": "by the model",
 }
-OF_OTHERS = "run and proxy take all else from each request; replay takes its own options."
+OF_OTHERS = "run and proxy take all else from variables or from each request; replay takes its own options."
 
 
 def list_strategies(as_json: options.AsJson = False) -> None:
@@ -81,7 +81,7 @@ def list_settings(as_json: options.AsJson = False) -> None:
         for each in effective_settings(args, os.environ, **call)
     ]
     choose_strategy(known.get("strategy"), {})
-    AgenticConversationPruner(args).plan([])  # raises the error that a prune would raise
+    AgenticConversationPruner(args).check_settings()  # raises the error that a prune would raise
     live = _live_settings(load_defaults("run"))
     if as_json:
         columns = {name: {"run": value, "proxy": value} for name, value in live.items()}
@@ -96,8 +96,8 @@ def list_settings(as_json: options.AsJson = False) -> None:
 
 
 def _live_settings(held: Mapping[str, Given]) -> dict[str, str]:
-    """Return the settings that `run` and `proxy` use, as text: those that are not given come from each request."""
-    given = {name: text for name in OF_REQUESTS if (text := variables(None).get(VARIABLES[name]))}
+    """Return the settings that `run` and `proxy` use, as text: others come from each request."""
+    given = {name: text for name, each in VARIABLES.items() if (text := variables(None).get(each))}
     from_files = {name: str(each.value) for name, each in held.items()}
     return {**UNSET_LIVE, **from_files, **given}
 

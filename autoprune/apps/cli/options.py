@@ -8,6 +8,7 @@ from typer.core import TyperCommand
 
 from autoprune.apps.cli.config_files import load_defaults, name_file
 from autoprune.errors import SettingsError
+from autoprune.settings import parse_number
 from autoprune.summarizers.selection import SUMMARIZERS
 
 PYTHON_TYPE = re.compile(r" <(str|list\[str\])>")
@@ -67,6 +68,14 @@ def examples(*lines: str) -> str:
     return "\n".join(("Examples:\n\n\b", *(f"  autoprune {line}" for line in lines)))
 
 
+def parse_tokens(value: str | int) -> int:
+    """Parse a number of tokens, such as "10k"."""
+    tokens = parse_number(value)
+    if isinstance(tokens, int) and tokens >= 0:
+        return tokens
+    raise typer.BadParameter(f"{value!r} is no number of tokens: give 0 or more, such as 9000 or 10k")
+
+
 SessionFile = Annotated[str, typer.Argument(metavar="SESSION", help="A session file, or - for standard input.")]
 SafeZone = Annotated[
     str | None,
@@ -116,7 +125,7 @@ Overhead = Annotated[
     typer.Option(
         "--overhead",
         metavar="TOKENS",
-        min=0,
+        parser=parse_tokens,
         help="Tokens sent in addition to the messages: system prompt, tool schemas.",
     ),
 ]

@@ -19,7 +19,7 @@ from autoprune.apps.cli.ledgers import holdout_seed, keep_ledgers
 from autoprune.apps.cli.recalling import own_archive, own_memory
 from autoprune.conversation.limited_archive import DAYS, MOST_BYTES
 from autoprune.errors import SettingsError, how_to_install
-from autoprune.settings import UNKNOWN_WINDOW, VARIABLES
+from autoprune.settings import UNKNOWN_WINDOW, VARIABLES, variables
 from autoprune.strategies.catalog import RECOMMENDED, RUN_STRATEGY
 
 if TYPE_CHECKING:
@@ -226,8 +226,10 @@ def describe_archive(settings: "Settings") -> str:
 
 def describe_zone(settings: "Settings") -> str:
     """Return the safe zone as text, for people."""
+    name = VARIABLES["compact_at"]
+    given = variables(None).get(name)
     return str(
         settings.safe_zone
         or f"the window of each request's model ({UNKNOWN_WINDOW:,} tokens if unknown) without room for the reply; at "
-        "most 0.9 of the size at which the client compacts"
+        f"most 0.9 of {f'{given} ({name})' if given else 'the size at which the client compacts'}"
     )

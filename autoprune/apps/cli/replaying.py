@@ -46,6 +46,7 @@ T = TypeVar("T")
 COPY = "each of its requests is also in a newer session"
 ENDINGS = ", ".join(f"*{ending}" for ending in places.ENDINGS)
 ENGINES = ("processes", "ray")
+OTHER_READERS = "OpenHands, SWE-agent, mini-swe-agent, Trae, Inspect and tau-bench"
 MOST_DETAILED = 12  # sessions that the page shows one by one
 MOST_SKIPPED = 10  # files that are listed for one reason
 # What `autoprune run` starts for the agent of a session.
@@ -102,7 +103,7 @@ def find_files(paths: Sequence[str], reader: str | None = None) -> list[str]:
 
     `reader` is the value of `--reader`, whose places are searched too, like those of installed readers. Prints how many
     files of which agent were found, and a note for each path without session files. Raises SettingsError if there is no
-    such reader or a path is empty, and SessionError if there are no session files at all.
+    such reader or a path is empty or "-", and SessionError if there are no session files at all.
     """
     named = load_readers(reader)
     if not paths:
@@ -110,6 +111,8 @@ def find_files(paths: Sequence[str], reader: str | None = None) -> list[str]:
         return _files_at_home(dict.fromkeys((*named, *installed.values())))
     if not all(paths):
         raise SettingsError("one of the paths is empty: give a session file, a folder or a glob")
+    if "-" in paths:  # each session is read in a process of its own
+        raise SettingsError("sessions are not read from standard input: give files, folders or globs")
     found = {path: places.expand_names([path]) for path in paths}
     missing = [_why_missing(path) for path, files in found.items() if not files]
     if len(missing) == len(found):
@@ -231,6 +234,8 @@ def skipped_table(skipped: Mapping[str, str], *, brief: bool = False) -> Rendera
         lines += (Text(f"  {printable(path)}") for path in paths[:most])
         if len(paths) > most > 0:
             lines.append(Text(f"  and {len(paths) - most:,} more; --json names all"))
+    if any(READABLE in why for why in skipped.values()):
+        lines.append(Text(f"benchmarks/prunebench has readers of {OTHER_READERS}"))
     return Group(*lines)
 
 

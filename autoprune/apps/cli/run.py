@@ -37,8 +37,9 @@ from autoprune.apps.cli.resumed import describe_cost, find_resumed, session_file
 from autoprune.apps.clients import CLIENTS, Client, Route, User, find_client
 from autoprune.apps.clients.compactions import rule_of
 from autoprune.economics import amount, life_text, model_prices
-from autoprune.errors import ClientError, SettingsError, count_noun
-from autoprune.settings import UNKNOWN_WINDOW, VARIABLES, window_of
+from autoprune.errors import ClientError, SettingsError, count_noun, did_you_mean
+from autoprune.settings import UNKNOWN_WINDOW, VARIABLES, budget_tokens, variables, window_of
+from autoprune.settings.models import LONG
 from autoprune.strategies.catalog import RUN_STRATEGY
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class ClientCommand(options.Command):
     """A command whose own options come before the client's name. All arguments after the name belong to the client."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the command line. Raises SettingsError if one of this command's options comes after the client's name.
+        """Parse the command line. Raises SettingsError for an unknown option, or if one comes after the client's name.
 
         The client would get it, which is rarely intended. A `--` before the name, or before the option, confirms it.
         """
@@ -88,8 +89,11 @@ class ClientCommand(options.Command):
         if ctx.resilient_parsing:
             return rest
         client, arguments = ctx.params["client"], ctx.params["arguments"] or ()
+        own = {name for each in self.params for name in each.opts if name.startswith("--")} - {*SHARED_OPTIONS}
+        if client.startswith("-"):
+            name = client.partition("=")[0]
+            raise SettingsError(f"there is no option {name}{did_you_mean(name, own)}")
         if "--" not in given[: len(given) - len(arguments)]:
-            own = {name for each in self.params for name in each.opts if name.startswith("--")} - {*SHARED_OPTIONS}
             names = [each.partition("=")[0] for each in takewhile(lambda each: each != "--", arguments)]
             if name := next((each for each in names if each in own), ""):
                 raise SettingsError(
@@ -140,7 +144,7 @@ def run_assistant(
     resumed = find_resumed(chosen, user, files)
     cost = describe_cost(resumed, settings.strategy) if resumed else ""
     if only_print:
-        about = describe_compaction(chosen, user), (cost, warn_of_limit(safe_zone, user))
+        about = describe_compaction(chosen, user), (cost, warn_of_limit(safe_zone, chosen, user))
         print(*describe_by_hand(chosen, route, settings, given, *about), sep="\n")
         return
     settings = with_seed(settings)
@@ -149,7 +153,7 @@ def run_assistant(
     with running(settings) as proxy, keep_ledgers(lambda: proxy.sessions):
         if asks_model:  # before the client may take the whole screen
             typer.echo(f"autoprune: live page {proxy.page}", err=True)
-            for line in filter(None, (cost, warn_of_limit(safe_zone, user))):
+            for line in filter(None, (cost, warn_of_limit(safe_zone, chosen, user))):
                 typer.echo(f"autoprune: {line}", err=True)
         with start_client(path, route, proxy.url) as process:
             code = wait_for(process)
@@ -186,12 +190,18 @@ def summarize_traffic(proxy: "Running") -> Iterator[str]:
         yield f"autoprune: {count_noun(others, 'side question')} besides"
 
 
-def warn_of_limit(safe_zone: str | None, user: User) -> str:
-    """Say that a safe zone that the user chose can cost money; "" without one, and if no cut costs any."""
+def warn_of_limit(safe_zone: str | None, client: Client, user: User) -> str:
+    """Say that a safe zone that the user chose can cost money, or changes nothing; "" if there is nothing to say."""
     model = user.option("-m", "--model")
     pays = model_prices(model).break_even(1, 1) if model else None
     if not safe_zone or pays == 0:
         return ""
+    window = window_of(model) or LONG  # if it is not known, the most that it can be
+    point = rule_of(client.name, user).point(window, model)
+    if point and budget_tokens(safe_zone, window_tokens=window) > point:
+        below = ", and prompts stay below 0.9 of that; to let it compact, set AUTOPRUNE_COMPACT_AT=10m"
+        below *= VARIABLES["compact_at"] not in variables(user.environ)
+        return f"the safe zone of {safe_zone} changes nothing: {describe_compaction(client, user)}{below}"
     when = f" that pay only after some {pays:.0f} more requests at the prices of {model}" if pays else ""
     return (
         f"the safe zone of {safe_zone} forces cuts{when}, so a session can get dearer than without pruning; without "
@@ -252,12 +262,14 @@ def describe_by_hand(
     options = {"port": PORT, "upstream": route.upstream, "safe-zone": settings.safe_zone, "strategy": settings.strategy}
     options["holdout"] = settings.holdout or None
     flags = ("--archive",) if settings.archive else ()
-    variables = (f"{VARIABLES[name]}={shlex.quote(str(value))}" for name, value in given.items())
+    environ = variables(None) | {VARIABLES[name]: str(value) for name, value in given.items()}
+    others = environ.keys() - {VARIABLES["safe_zone"], VARIABLES["strategy"]}  # these have options
+    set_before = (f"{name}={shlex.quote(environ[name])}" for name in sorted(others))
     words = (f"--{name} {shlex.quote(str(value))}" for name, value in options.items() if value is not None)
     if shutil.which(client.name) is None:
         yield f"# {client.name} is not installed: {client.install}"
     yield "# By hand, in one terminal; it prints the address of its live page:"
-    yield redact(" ".join((*variables, "autoprune proxy", *words, *flags)))
+    yield redact(" ".join((*set_before, "autoprune proxy", *words, *flags)))
     yield f"# Safe zone: {describe_zone(settings)}"
     yield f"# Cleared results: {describe_archive(settings)}"
     yield from (f"# {note}" for note in notes if note)

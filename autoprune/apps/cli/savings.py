@@ -269,7 +269,7 @@ def _cache_lives(files: Sequence[LedgerFile]) -> list[tuple[tuple[float, str], i
 
 def _cells(row: Saving) -> tuple[str, ...]:
     dollars = "–" if row.dollars is None else f"{row.dollars:,.2f}"
-    figures = f"{row.sessions:,}", f"{row.requests:,}", f"{row.saved:,.0f}", f"{row.share:.0%}", dollars
+    figures = f"{row.sessions:,}", f"{row.requests:,}", f"{row.saved:,.0f}", f"{row.share:z.0%}", dollars
     return printable(row.client), printable(row.model), *figures
 
 

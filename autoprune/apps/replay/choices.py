@@ -73,11 +73,13 @@ class Policy:
     text: str
 
     def __post_init__(self) -> None:
-        """Raise SettingsError if the strategy does not exist, or if the text names no strategy."""
+        """Raise SettingsError if the strategy does not exist, cannot have its parameters, or if the text names none."""
         if not self.name:
             raise SettingsError(f"{self.text!r} names no strategy; there are {', '.join(_all_names())}")
         if not self.is_clairvoyant:
-            self.strategy()
+            check = getattr(self.strategy(), "check_parameters", None)
+            if callable(check):
+                check()
         if isinstance(parse_number(self.zone), float):
             raise SettingsError(
                 f"{self.text!r}: a safe zone after {AT} is in tokens, such as 60k; without one, "

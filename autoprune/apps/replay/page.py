@@ -19,7 +19,7 @@ from autoprune.apps.replay.page_sessions import broken_promises, clean_all, conv
 from autoprune.apps.replay.page_strategies import Ranked, bill_section, legend, points, terms, with_code
 from autoprune.apps.replay.rows import Interval
 from autoprune.apps.replay.session import Overview, SessionFigures, overview
-from autoprune.apps.replay.spending import dollars_text, outlook
+from autoprune.apps.replay.spending import change_text, dollars_text, outlook
 from autoprune.apps.replay.verdict import RUN_COMMAND, Standing, overview_rows
 from autoprune.errors import count_noun
 
@@ -144,8 +144,7 @@ def _share_sentence(standing: Standing, name: str) -> str:
     if share.low <= 1.0 <= share.high:
         cost = share.text(".0f", 100, "%")
         return f"With {name} {what} would have cost {cost} of the unpruned cost; the difference is not significant."
-    words = f"{abs(1 - share.value):.0%} {'less' if share.value < 1 else 'more'}"
-    return f"With {name} {what} would have cost {words}."
+    return f"With {name} {what} would have cost {change_text(share.value - 1)}."
 
 
 def _kept(standing: Standing) -> str:

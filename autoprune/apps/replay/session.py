@@ -122,8 +122,10 @@ def _replay(name: str, data: bytes, args: ReplayArgs) -> SessionFigures:
     conversations = open_recordings(name, data, args)
     replayable = list(_longest_episodes(name, conversations, args))
     judging = RUN_STRATEGY if RUN_STRATEGY in args.strategies else None
+    # What was paid says nothing about other prices or caches.
+    is_as_billed = args.prices[0] == OWN and args.cache_life is None
     found = tuple(
-        each
+        each if is_as_billed else replace(each, later=None)
         for number, stretches in _numbered(conversations)
         for each in compactions(stretches, partial(_read_stretch, path=name, args=args, number=number), judging)
     )

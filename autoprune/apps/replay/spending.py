@@ -299,9 +299,8 @@ class Outlook:
         if self.is_noise:
             cost = f"{dollars_text(likely)} with {strategy}"
             return f"At API list prices {paid} would have been {cost}; the difference is not significant."
-        change = likely.value / self.paid - 1
-        words = f"{abs(change):.0%} {'less' if change < 0 else 'more'}"
-        return f"At API list prices {paid} would have been {dollars_text(likely)} with {strategy}: {words}."
+        change = change_text(likely.value / self.paid - 1)
+        return f"At API list prices {paid} would have been {dollars_text(likely)} with {strategy}: {change}."
 
     @property
     def basis(self) -> str:
@@ -312,6 +311,11 @@ class Outlook:
             f"between compactions, if it has 20 requests or more{around}. The rest is counted as unchanged, and so are "
             "skipped sessions."
         )
+
+
+def change_text(change: float) -> str:
+    """Return a change by a share as text, such as "12% less"."""
+    return f"{abs(change):.0%} {'less' if change < 0 else 'more'}" if round(change, 2) else "about the same"
 
 
 def dollars_text(known: Interval) -> str:
