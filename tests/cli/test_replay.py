@@ -25,7 +25,7 @@ from tables import each_row
 from typer.testing import CliRunner
 
 from autoprune.apps.cli.command_table import app
-from autoprune.apps.cli.replay import details_table, overview_table, verdict_table
+from autoprune.apps.cli.replay import _tune_line, details_table, overview_table, verdict_table
 from autoprune.apps.cli.replay_cache import Cached, installed_code
 from autoprune.apps.cli.replaying import assumptions, find_files, replay_all, run_line, skipped_table
 from autoprune.apps.replay import ReplayArgs, SessionFigures, request_table
@@ -462,6 +462,11 @@ def test_without_pyarrow_a_replay_fails_before_it_begins(monkeypatch: pytest.Mon
 
 
 # What to do
+
+
+def test_the_command_of_the_search_names_only_a_few_files():
+    assert _tune_line(["a b", "c"], {"--model": "m", "--reader": None}) == "autoprune tune 'a b' c --model m"
+    assert _tune_line([str(at) for at in range(9)], {}) == "autoprune tune FILE…"
 
 
 @each_row(

@@ -66,6 +66,7 @@ EXAMPLES = options.examples(
 )
 STYLES = {"full": (FULL,), "fed-back": (FED_BACK,), "both": (FULL, FED_BACK)}
 LOWEST_BAND = BANDS[-2]  # strategies that keep less evidence than this share one heading
+MOST_NAMED = 5  # paths in the command of the next step
 SHARE_WIDTH = 10  # characters of a share with its confidence interval
 MORE_MEANINGS = {
     "≈": "no significant difference from the bill of the row above",
@@ -305,9 +306,9 @@ def _next_steps(found: _Replayed, tune: str) -> list[tuple[str, str]]:
 
 def _tune_line(paths: Sequence[str], given: Mapping[str, Any]) -> str:
     """Return the command of the search for a better setting, with those of the options that are given."""
-    return shlex.join(
-        ["autoprune", "tune", *paths, *(word for name, value in given.items() if value for word in (name, value))]
-    )
+    named = shlex.join(paths) if len(paths) <= MOST_NAMED else "FILE…"  # a shell may have expanded a glob
+    options = shlex.join(word for name, value in given.items() if value for word in (name, value))
+    return " ".join(filter(None, ("autoprune tune", named, options)))
 
 
 def _unpruned_cost(found: _Replayed, prices: Prices) -> str:
