@@ -142,9 +142,8 @@ class Utterance:
     the same texts one by one, or () if they are unknown.
 
     `is_answer`: the user said the words through a tool, to answer a question or to refuse a call. `after_request`: a
-    user's request precedes this message, and is not summarized because it stays in the conversation. `is_late`: such a
-    request comes after this message, and messages after that request were summarized before. `answer_stays`: the answer
-    to the newest summarized request stays in the conversation, or is at least not this message.
+    user's request precedes this message, and is not summarized because it stays in the conversation. `answer_stays`: so
+    does the model's message before that request.
     """
 
     speaker: Speaker
@@ -154,7 +153,6 @@ class Utterance:
     texts: tuple[str, ...] = field(default=(), repr=False, compare=False)
     is_answer: bool = False
     after_request: bool = False
-    is_late: bool = False
     answer_stays: bool = False
 
     @property

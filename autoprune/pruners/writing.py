@@ -14,7 +14,6 @@ messages that are in the conversation at the time of a fold, so pruned output th
 """
 
 import hashlib
-import sys
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -339,7 +338,6 @@ class FoldedMessage(NamedTuple):
 
     at: int
     after_request: bool
-    is_late: bool
     answer_stays: bool
 
 
@@ -392,46 +390,29 @@ class FoldedMessages:
 
     def folded_messages(self, start: int, stop: int) -> Iterator[FoldedMessage]:
         """Yield the messages of some folds in order."""
-        gone, gone_before = self._gone[stop - 1], self._gone[start - 1] if start else frozenset[int]()
-        requests, entries = [*self.requests], self.plan.transcript.entries
-        staying, stayed = ([at for at in requests if at not in each] for each in (gone, gone_before))
-        newest, asked = max(gone_before, default=-1), max(gone_before.intersection(requests), default=-1)
-        folding = sorted(at for fold in self.folds[start:stop] for at in fold.messages)
-        before = max((at for at in self._said if at in gone_before and at < folding[0]), default=-1)
-        for at in folding:
-            is_late = _next(stayed, at) < newest
-            answer = _next(requests, asked) - 1  # to the newest folded request
-            is_kept = answer in range(asked + 1, len(entries)) and answer not in gone
-            stays = is_kept and entries[answer].speaker is Speaker.MODEL
-            is_other = is_late and not asked < at <= answer
-            yield FoldedMessage(at, _next(staying, before) < at, is_late, stays or is_other)
+        gone, entries = self._gone[stop - 1], self.plan.transcript.entries
+        staying = [at for at in self.requests if at not in gone]
+        before = -1
+        for at in sorted(at for fold in self.folds[start:stop] for at in fold.messages):
+            place = bisect_right(staying, before)
+            request = min(staying[place], at) if place < len(staying) else at
+            kept = (each for each in range(request - 1, before, -1) if each not in gone)
+            last = next((entries[each] for each in kept), None) if request < at else None  # before that request
+            answer_stays = last is not None and last.speaker is Speaker.MODEL and not last.calls
+            yield FoldedMessage(at, request < at, answer_stays)
             before = at
-            asked = at if at in self.requests else asked
-
-    @cached_property
-    def _said(self) -> list[int]:
-        """The messages with the user's words, also beside results."""
-        users = (at for at, one in enumerate(self.plan.transcript.entries) if one.speaker is Speaker.USER and one.texts)
-        return [at for at in users if self._plain([at])[0].user_words]
 
     def utterances(self, start: int, stop: int) -> tuple[Utterance, ...]:
         """Convert the messages of some folds to utterances."""
         converted: list[Utterance] = []
-        for at, is_after, is_late, answer_stays in self.folded_messages(start, stop):
+        for at, is_after, answer_stays in self.folded_messages(start, stop):
             first, *others = self._plain([at])
-            marked = replace(first, after_request=is_after, is_late=is_late, answer_stays=answer_stays)
-            converted += (marked, *others)
+            converted += (replace(first, after_request=is_after, answer_stays=answer_stays), *others)
         return tuple(converted)
 
     def _plain(self, numbers: Collection[int]) -> tuple[Utterance, ...]:
         entries, is_answer = self.plan.transcript.entries, self.plan.protections.is_answer
         return utterances([entries[at] for at in numbers], is_answer)
-
-
-def _next(numbers: Sequence[int], at: int) -> int:
-    """Return the first of sorted numbers that is above `at`; a very large number if there is none."""
-    place = bisect_right(numbers, at)
-    return numbers[place] if place < len(numbers) else sys.maxsize
 
 
 # The message of the summary

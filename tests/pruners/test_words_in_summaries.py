@@ -18,7 +18,7 @@ from autoprune import PruneArgs, Result
 from autoprune.conversation.summary import find_summary
 from autoprune.pruners.conversation import ConversationPruner
 from autoprune.summarizers.brief import Brief
-from autoprune.summarizers.digest._contents import SO_FAR, Exchange, parse_contents
+from autoprune.summarizers.digest._contents import Exchange, parse_contents
 from autoprune.summarizers.rendering import render
 from autoprune.summarizers.sections import GOAL, LEAVES_OUT, parse_sections
 from autoprune.tokens import exact
@@ -229,20 +229,6 @@ def test_no_interim_words_are_shown_as_the_answer_of_a_request(before: list[Any]
             seen |= {*answers, last}
         given += [model(f"Answer {number}.")]
     assert seen - {""} == {"Answer 0.", "Answer 1.", "[below]" if before else "Answer 2."}
-
-
-def test_words_before_a_request_beside_a_result_are_not_its_answer():
-    def step(at: int, words: str, *more: dict[str, str]) -> list[Any]:
-        call = {"type": "tool_use", "id": f"t{at}", "name": "read", "input": {}}
-        result = {"type": "tool_result", "tool_use_id": f"t{at}", "content": CODE}
-        content = [{"type": "text", "text": words}, call]
-        return [{"role": "assistant", "content": content}, {"role": "user", "content": [result, *more]}]
-
-    given = [user("Merge the parent branch."), *step(0, "I merge main.")]
-    given += step(1, "6 files have conflicts.", {"type": "text", "text": "The parent is not main."})
-    for at in range(2, 12):
-        given += step(at, f"I merge it again, part {at}.")
-        assert {one.answer.removesuffix(SO_FAR) for one in exchanges(given)} <= {"", f"I merge it again, part {at}."}
 
 
 @each_row("name", STRATEGIES)

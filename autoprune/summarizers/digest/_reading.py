@@ -184,18 +184,16 @@ class _Reader:
         self.lists[_contents.FINDINGS] = {each: "" for each in self.lists[_contents.FINDINGS] if each not in shown}
 
     def _note_words(self, words: str, one: Utterance) -> None:
-        """Read the model's words. Late ones do not tell what went on last: they may be the answer of an exchange."""
+        """Read the model's words. An answer that has stayed until now does not tell what went on last."""
         said = one_line(shorten(words, LONGEST_ANSWER, len), len(words))
-        asked = [at for at, exchange in enumerate(self.exchanges) if not exchange.is_through_tool]
-        is_late = one.is_late and asked and self.exchanges[asked[-1]].is_over
-        if is_late and not one.answer_stays:
-            self.exchanges[asked[-1]] = replace(self.exchanges[asked[-1]], answer=said)
+        waiting = [at for at, exchange in enumerate(self.exchanges) if exchange.answer == _contents.BELOW]
+        if waiting and not one.calls:
+            self.exchanges[waiting[0]] = replace(self.exchanges[waiting[0]], answer=said)
             return
         for finding in findings(words):
             self._put(_contents.FINDINGS, finding)
-        if not is_late:
-            kept = [item for item in self.lists[_contents.LAST] if not item.startswith(SAID)]
-            self.lists[_contents.LAST] = dict.fromkeys((*kept, SAID + said), "")
+        kept = [item for item in self.lists[_contents.LAST] if not item.startswith(SAID)]
+        self.lists[_contents.LAST] = dict.fromkeys((*kept, SAID + said), "")
 
     def _note_action(self, action: Action) -> None:
         if not action.is_late:
