@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from hashlib import sha256
-from math import inf
 
 from autoprune.conversation.archive import LEFTOVER, SUFFIX, Directory, bare_id, pointer_target, recall
 from autoprune.conversation.edits import ID
@@ -31,14 +30,15 @@ WORD = re.compile(r"\w+")
 
 @dataclass
 class Limits:
-    """The limits of all archives beside each other. What is stored first in one of them after the start checks them.
+    """The limits of all archives beside each other. Storing checks them, at first and then now and then.
 
-    `unchecked` are the bytes that were stored since they were checked.
+    `unchecked` are the bytes that were stored since they were checked, at the time `checked`.
     """
 
     most_bytes: int = MOST_BYTES
     days: float = DAYS
-    unchecked: float = inf
+    unchecked: int = 0
+    checked: float = 0.0
 
 
 class LimitedDirectory(Directory):
@@ -58,9 +58,10 @@ class LimitedDirectory(Directory):
         for folder in (os.path.dirname(parent), parent):  # a mode holds only for the last folder of a path
             os.makedirs(folder, mode=0o700, exist_ok=True)
         super().__setitem__(key, text)
-        self._limits.unchecked += len(text)
-        if self._limits.unchecked > min(CHECKED, self._limits.most_bytes // 10):
-            self._limits.unchecked = 0
+        limits, now = self._limits, time.time()
+        limits.unchecked += len(text)
+        if limits.unchecked > min(CHECKED, limits.most_bytes // 10) or abs(now - limits.checked) > DAY_SECONDS:
+            limits.unchecked, limits.checked = 0, now
             self.tidy()
 
     def setdefault(self, key: str, default: str) -> str:

@@ -70,6 +70,7 @@ UNCHANGED = re.compile(
 LONGEST_REFERENCE = 1_000  # characters of such an answer
 LONGEST_WORD = 200  # characters of a path in a command
 COMMAND_JOINT = re.compile(r"&&|\|\||[;\n|]")
+REDIRECTION = re.compile(r"\s(?:\d|&)?>|>")
 PATH_WORD = re.compile(r"(?:[A-Za-z]:(?=/))?[\w@+.~/\[\]-]+")
 NAME_OF_FILE = re.compile(r"[\w@+\[\]-][\w@+.\[\]-]*\.[A-Za-z][A-Za-z0-9]{0,9}")
 SED_SCRIPT = re.compile(r"s/.*|/.*/[dp]")  # an argument of sed that is no path
@@ -164,7 +165,7 @@ def shell_files(command: str) -> Iterator[tuple[str, str]]:
         if _is_path(path := match[1] or match[2]):
             yield "written", path
     for part in COMMAND_JOINT.split(text):
-        yield from _command_files(part.partition(">")[0].split())
+        yield from _command_files(REDIRECTION.split(part, maxsplit=1)[0].split())
     if "python" in script:
         yield from (("written", path) for path in _python_files(f"{script}\n{bodies}") if _is_path(path))
     if APPLIES_DIFF.search(script):
@@ -194,9 +195,12 @@ def _command_files(words: list[str]) -> Iterator[tuple[str, str]]:
         return
     program = posix_name(words[0])
     if program in ("cp", "mv"):
-        operands = [word for word in words[1:] if word[:1] != "-" and PATH_WORD.fullmatch(word)]
-        yield from (("moved", path) for path in operands[:-1] if program == "mv" and _is_path(path))
-        yield from (("created", path) for path in _copy_targets(operands) if _is_path(path))
+        given = [word for word in words[1:] if word[:1] != "-"] or [""]
+        *sources, into = (*given[1:], given[0]) if "-t" in words else given  # `-t` comes before the target folder
+        yield from (("moved", path) for path in sources if program == "mv" and _is_path(path))
+        if PATH_WORD.fullmatch(into):
+            known = [*filter(PATH_WORD.fullmatch, sources), into]
+            yield from (("created", path) for path in _copy_targets(known) if _is_path(path))
         return
     operands = [word for word in words[1:] if _is_path(word) and not SED_SCRIPT.fullmatch(word)]
     does = "edited" if edits_in_place(words) else COMMAND_VERBS.get(program)

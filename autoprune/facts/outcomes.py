@@ -56,6 +56,7 @@ REFUSED = (
 # How a text begins if a call was not made because a parallel one had failed.
 CANCELLED = re.compile(r"\s*(?:<tool_use_error>)?\s*(?:Cancelled: parallel tool call|Sibling tool call errored)")
 DENIED = r"Permission to use \w+ (?:with|has been)\b"  # by a rule, or by a person without a comment
+SAYS_REFUSED = re.compile(rf"\s*(?:<message>\s*)?(?:[Ee]rror: )?{REFUSED}")
 BEGINS_REFUSED = re.compile(rf"\s*(?:<message>\s*)?(?:[Ee]rror: )?(?:{REFUSED}|{DENIED})")
 # How a text begins that is only an error message.
 FIRST_WORDS = re.compile(
@@ -148,7 +149,8 @@ CLEARED = re.compile(
     r"|\[Old tool result content cleared\]|\[Cleared at request \d{1,9}: (?P<what>[^\n]{1,900})\])\"?\s*",
     re.DOTALL,
 )
-FAILURE, NOT_RUN = ", failed, ", ", not run, "  # in a placeholder of `cache_aware`
+# The outcome in a placeholder of `cache_aware`.
+OUTCOME = re.compile(r", (?P<how>failed|not run), [\d,]+ tokens(?:\. [^\n]*)?\Z")
 # How a harness reports a command that has not ended; the group is the command's id.
 BACKGROUND = re.compile(
     r"\s*(?:"
@@ -200,7 +202,7 @@ def has_failed(text: str, is_error: bool | None, call: ToolCall | None = None) -
         return True
     text = split_mark(text)[0]
     if cleared := CLEARED.fullmatch(text):
-        return True if any(how in (cleared["what"] or "") for how in (FAILURE, NOT_RUN)) else None
+        return True if OUTCOME.search(cleared["what"] or "") else None
     code = exit_code(text)
     says = True if code else _says_failed(text, call)
     if is_error is None and code != 0:  # nothing contradicts the text
@@ -230,14 +232,16 @@ def is_refusal(text: str) -> bool:
 
 
 def is_refused(result: ToolResult) -> bool:
-    """Return whether a result says that a person refused the call; a fetched text that begins so does not count."""
-    return is_refusal(result.text) and (result.is_error or not is_data(result.call))
+    """Return whether a result says only that a person refused the call. A fetched text does not count."""
+    is_short = result.stop - result.start <= REFUSAL_HEAD
+    return is_short and bool(SAYS_REFUSED.match(result.text)) and (result.is_error or not is_data(result.call))
 
 
 def is_cancellation(text: str) -> bool:
     """Return whether a text says that the call was not made because a parallel call had failed."""
     if cleared := CLEARED.fullmatch(split_mark(text)[0]):
-        return NOT_RUN in (cleared["what"] or "")
+        outcome = OUTCOME.search(cleared["what"] or "")
+        return outcome is not None and outcome["how"] == "not run"
     return CANCELLED.match(text[:HEAD]) is not None
 
 

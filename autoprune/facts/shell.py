@@ -69,8 +69,10 @@ WINDOWS = {
     "new-item": "touch",
 }
 CMDLET = re.compile(
-    r"(?i)\b(?:get|set|add|remove|move|rename|copy|new|out|select)-(?:content|childitem|item|file|string)\b"
+    r"(?:^|[|;&({=])\s*(?:get|set|add|remove|move|rename|copy|new|out|select)-(?:content|childitem|item|file|string)\b",
+    re.IGNORECASE | re.MULTILINE,
 )
+HERE_STRING = re.compile(r"(?:^|[=(\s])@[\"']\Z")  # at the end of its first line
 # The same for programs with subcommands; those of `gh` have two words, such as `gh pr view`.
 READERS_BY = {
     "git": frozenset(
@@ -289,7 +291,7 @@ def as_posix(script: str) -> str:
         if end and not line.startswith(end):
             continue
         line = line.removeprefix(end).rstrip()
-        end = f"{line[-1]}@" if line.endswith(("@'", '@"')) else ""
+        end = f"{line[-1]}@" if HERE_STRING.search(line) else ""
         lines.append(line.removesuffix(end[::-1]))
     return "\n".join(lines).replace("\\", "/")
 

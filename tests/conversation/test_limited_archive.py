@@ -50,6 +50,18 @@ def test_what_is_too_old_is_removed_from_all_projects(tmp_path: Path):
     assert os.listdir(tmp_path) == ["one"]
 
 
+def test_archives_that_share_their_limits_check_the_age_once_a_day(tmp_path: Path):
+    limits = Limits(days=7)
+    one, other = (LimitedDirectory(str(tmp_path / name), limits) for name in ("one", "other"))
+    store(one, "older", days=7.1)
+    old = store(one, "old", days=7.1)
+    store(other, "new")
+    assert old in one
+    limits.checked -= DAY_SECONDS
+    store(other, "newer")
+    assert [*one] == []
+
+
 def test_what_a_resumed_session_stores_again_is_as_new_as_that(tmp_path: Path):
     archive = LimitedDirectory(str(tmp_path / "one"), Limits(days=7))
     id = store(archive, "text", days=6.9)

@@ -8,7 +8,7 @@ from tables import each_row
 from utterances import call, result
 
 from autoprune import AgenticConversationPruner, Protections, PruneArgs
-from autoprune.facts.outcomes import ANSWER_TOOLS, is_answer
+from autoprune.facts.outcomes import ANSWER_TOOLS, is_answer, is_refused
 from autoprune.facts.outcomes import answer_text as said
 from autoprune.facts.utterances import utterances
 from autoprune.strategies.clearing import LowWater, ToolOutputCleanup
@@ -129,6 +129,8 @@ def test_a_refusal_without_words_stays_and_a_file_that_begins_so_does_not(strate
     assert BARE in str(found.conversation)
     assert str(found.conversation).count(BARE) == 1
     assert said(result(call("Edit"), BARE, True)) == ""
+    assert not is_refused(result(call("browser_navigate"), f"User rejected the request. {BARE * 9}"))
+    assert not is_refused(result(call("Bash"), "Permission to use Bash has been denied.", True))  # by a rule
 
 
 def test_an_answer_includes_its_question():

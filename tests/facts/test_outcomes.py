@@ -43,6 +43,11 @@ def test_a_warning_after_the_word_error_is_not_a_failure():
         ("Permission to use Bash with command make has been denied.", False, True),
         ("the job was Cancelled: parallel tool call", False, False),
         ("[Cleared at request 9: Bash make, not run, 40 tokens]", True, False),
+        (
+            "[Cleared at request 9: Bash echo 'it was, not run, they say', 40 tokens. Names in it: load_all]",
+            False,
+            False,
+        ),
         ("[Cleared at request 9: Bash make, failed, 40 tokens]", False, False),
     ],
 )

@@ -29,7 +29,7 @@ COMMON_OPTIONS = """\
 All of them take rules on what to keep, such as
     low_water(protect={'last_results': 5, 'tools': ['TodoWrite']})
     hybrid(retain={'first_request': True, 'turns': 2})
-tool_output_cleanup and low_water can also cut huge results, and both and
+tool_output_cleanup and low_water can also cut huge results; these two and
 cache_aware can shorten the arguments of calls:
     low_water(clamp={'max_result_tokens': 4000})
     cache_aware(clear_tool_inputs={'above': 200})"""

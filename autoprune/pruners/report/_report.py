@@ -14,6 +14,7 @@ from autoprune.conversation.transcript import Entry, Speaker, ToolResult, Transc
 from autoprune.economics import Sent, Weighed
 from autoprune.errors import count_noun
 from autoprune.facts.calls import target
+from autoprune.facts.outcomes import answer_text
 from autoprune.planning.plan import Plan
 from autoprune.pruners._marks import reaches
 from autoprune.pruners.report._figures import (
@@ -221,7 +222,7 @@ class Report:
     def answers_removed(self) -> int:
         """The number of the user's answers through tools in dropped messages."""
         is_answer = self.plan.protections.is_answer
-        return sum(is_answer(result) for entry in self._dropped for result in entry.results)
+        return sum(is_answer(each) and bool(answer_text(each)) for entry in self._dropped for each in entry.results)
 
     @property
     def _dropped(self) -> list[Entry]:

@@ -310,7 +310,7 @@ class _Reader:
         has_moved = bool(action.command) and moves_head(action)
         if has_moved or COMMIT in states:
             known.pop(STATUS, None)  # of another branch, or of changes that are now committed
-        elif (status := known.get(STATUS)) and not action.failed and any(does != "read" for does, _ in action.files()):
+        elif (status := known.get(STATUS)) and not action.failed and any(map(_is_change, action.files())):
             known[STATUS] = status.removesuffix(BEFORE_CHANGES) + BEFORE_CHANGES
         if has_moved:
             known.pop(COMMIT, None)
@@ -324,6 +324,12 @@ class _Reader:
     def _tally(self, title: str, key: str, *words: str) -> None:
         """Put an item at the end of a list, and add words to its counted value."""
         self.lists[title][key] = _contents.tally(self.lists[title].pop(key, ""), *words)
+
+
+def _is_change(access: tuple[str, str]) -> bool:
+    """Return whether an access changes a file that may be of the project."""
+    does, path = access
+    return does != "read" and not path.startswith("/tmp/")
 
 
 def _is_same_path(one: str, other: str) -> bool:
