@@ -23,7 +23,7 @@ from autoprune.apps.replay.rows import MAIN, interval
 from autoprune.apps.replay.session import ReplayArgs, episodes
 from autoprune.apps.sessions.places import expand_names
 from autoprune.conversation.edits import content_id
-from autoprune.conversation.limited_archive import LimitedDirectory, search
+from autoprune.conversation.limited_archive import LimitedDirectory, Limits, search
 from autoprune.errors import ArchiveError, AutopruneError
 from autoprune.facts.calls import target
 from autoprune.strategies.catalog import RUN_STRATEGY
@@ -43,7 +43,7 @@ def searches(known: Episode, name: str) -> Searches:
     waiting = list(known.transcript.results)
     found: Searches = []
     with TemporaryDirectory() as folder:
-        archive = LimitedDirectory(str(Path(folder, "project")), days=10_000)
+        archive = LimitedDirectory(str(Path(folder, "project")), Limits(days=10_000))
         for need in sorted(lost, key=lambda each: each.request):
             while waiting and known.first_request_from(waiting[0].sent) <= need.request:
                 result = waiting.pop(0)
