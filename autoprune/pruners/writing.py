@@ -398,7 +398,8 @@ class FoldedMessages:
             request = min(staying[place], at) if place < len(staying) else at
             kept = (each for each in range(request - 1, before, -1) if each not in gone)
             last = next((entries[each] for each in kept), None) if request < at else None  # before that request
-            answer_stays = last is not None and last.speaker is Speaker.MODEL and not last.calls
+            is_answer = last is not None and last.speaker is Speaker.MODEL and not last.calls
+            answer_stays = is_answer and request == staying[0]  # else it may not be the answer to what was folded
             yield FoldedMessage(at, request < at, answer_stays)
             before = at
 

@@ -775,6 +775,21 @@ def test_a_request_without_an_answer_does_not_get_another_ones():
     ]
 
 
+def test_an_answer_that_stays_is_said_to_be_below_until_it_is_folded():
+    text = digest([user("Why?"), model("I look."), replace(behind(model("I fix it.")), answer_stays=True)])
+    assert sections(text)[ASKED] == ["- (the first request)", "  → [below]"]
+    more = digest([replace(behind(model("It is fixed.")), answer_stays=True)], previous=text)  # another answer
+    assert sections(more)[ASKED] == ["- (the first request)", "  → [below]"]
+    folded = digest([model("The port was taken."), user("Fix it."), user("Thanks.")], previous=more)
+    assert sections(folded)[ASKED] == [
+        "- (the first request)",
+        "  → The port was taken.",
+        "- Fix it.",
+        "  → It is fixed.",
+        "- Thanks.",
+    ]
+
+
 def test_an_answer_through_a_tool_does_not_end_an_exchange():
     text = digest([user("Build it."), model("Let me ask."), by_tool("sqlite"), model("It is built."), user("Thanks.")])
     assert sections(text)[ASKED] == [

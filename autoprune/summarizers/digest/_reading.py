@@ -109,11 +109,12 @@ class _Reader:
     lists: dict[str, dict[str, str]]
     expects_goal: bool  # the first request is known and not read yet
     is_opening: bool  # no request has been made yet
+    is_before_requests: bool = True  # of those that are read here, and of those that stay before messages read here
 
     def add_message(self, one: Utterance, done: Sequence[Action]) -> None:
         if one.after_request:
             self._end_exchange(_contents.NONE_KEPT, answer=_contents.BELOW if one.answer_stays else "")
-            self.is_opening = False
+            self.is_opening = self.is_before_requests = False
         if one.speaker is Speaker.USER and (said := one.user_words):
             self._note_said(one, said)
         elif one.speaker is Speaker.MODEL and (spoken := model_words(one.words)).strip():
@@ -142,6 +143,7 @@ class _Reader:
     def _begin_exchange(self, request: str, *, is_behind: bool) -> None:
         """Begin a new exchange. `is_behind` means that an earlier request stays in the conversation."""
         open_before = self._open_exchange() is not None
+        self.is_before_requests = False
         self._end_exchange()
         if not open_before and (is_behind or self.is_opening):
             self.lists[_contents.LAST].clear()  # these words are not about this request
@@ -187,7 +189,7 @@ class _Reader:
         """Read the model's words. An answer that has stayed until now does not tell what went on last."""
         said = one_line(shorten(words, LONGEST_ANSWER, len), len(words))
         waiting = [at for at, exchange in enumerate(self.exchanges) if exchange.answer == _contents.BELOW]
-        if waiting and not one.calls:
+        if waiting and self.is_before_requests and not one.calls:
             self.exchanges[waiting[0]] = replace(self.exchanges[waiting[0]], answer=said)
             return
         for finding in findings(words):
