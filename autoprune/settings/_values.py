@@ -393,13 +393,17 @@ def resolve(
         return default
     if source is not Source.ENVIRONMENT:
         return make(value)
-    # Counts have no units in `args`, but may have one in a variable.
-    amount = parse_number(value) if name in ("overhead_tokens", "group_size") else None
     try:
-        return make(amount if isinstance(amount, int) else value)
+        return make(read_count(name, value))
     except SettingsError as error:
         _, is_repeated, rest = str(error).partition(f" is {value!r}: ")
         raise SettingsError(f"{VARIABLES[name]} is {value!r}: {rest if is_repeated else error}") from error
+
+
+def read_count(name: str, value: Any) -> Any:
+    """Read the unit of a count from a variable or a file; in `args` it has none. All other values are returned."""
+    amount = parse_number(value) if name in ("overhead_tokens", "group_size") else None
+    return amount if isinstance(amount, int) else value
 
 
 def setting(name: str, args: object, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING) -> Setting:

@@ -149,6 +149,14 @@ def test_a_share_of_a_window_that_is_not_known_is_listed_as_it_is(places: tuple[
         assert (done.returncode, done.stdout.splitlines()[1].split()[1]) == (0, shown)
 
 
+def test_a_count_in_a_file_may_have_a_unit(places: tuple[Path, Path]):
+    folder, user = places
+    (folder / "autoprune.toml").write_text('safe_zone = "40k"\noverhead_tokens = "5k"')
+    environ = {"XDG_CONFIG_HOME": str(user.parent)}
+    assert "overhead_tokens  5,120" in run_text("settings", folder=folder, environ=environ).stdout
+    assert run_text("prune", OPENAI, folder=folder, environ=environ).returncode == 0
+
+
 @each_row(
     ("command", "text", "said"),
     [

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from autoprune.errors import SettingsError, did_you_mean
-from autoprune.settings import SETTINGS, VARIABLES, PruneArgs, override, variables
+from autoprune.settings import SETTINGS, VARIABLES, PruneArgs, override, read_count, variables
 
 NAME, PYPROJECT = "autoprune.toml", "pyproject.toml"
 # The proxy takes all other settings from variables, or from each request.
@@ -98,7 +98,7 @@ def find_defaults(files: Iterable[ConfigFile], command: str, environ: Mapping[st
         content = {key.replace("-", "_"): value for key, value in file.content.items()}
         for name, value in content.items():
             _check(file, name, value)
-        found |= {name: Given(value, str(file.path)) for name, value in content.items()}
+        found |= {name: Given(read_count(name, value), str(file.path)) for name, value in content.items()}
     own = COMMAND_SETTINGS.get(command, ())
     set_already = {name for name in own if VARIABLES[name] in variables(environ)}
     return {name: given for name, given in found.items() if name in own and name not in set_already}
