@@ -49,18 +49,19 @@ def test_resume_lists_the_newest_sessions_with_cost_and_command(tmp_path: Path, 
     monkeypatch.setenv("HOME", str(tmp_path))
     folder = tmp_path / ".claude" / "projects" / "a"
     session(folder / f"{OLD}.jsonl", hours=72)
-    session(folder / f"{NEW}.jsonl", hours=0.05, folder="/home/me/my shop")
+    (shop := tmp_path / "my shop").mkdir()
+    session(folder / f"{NEW}.jsonl", hours=0.05, folder=str(shop))
     session(folder / "agent-a1b2c3d.jsonl")
     (folder / "0a6c0c4e-2222-4f6f-9a57-000000000003.jsonl").write_text("no session", encoding="utf-8")
     done = resume()
     cost = r"first request about \$0\.\d\d, without pruning \$0\.45"
     assert re.fullmatch(
         rf"""3 minutes ago, my shop: Sum up the notes\.
-    cd '/home/me/my shop' && autoprune run claude --resume {NEW}
+    cd '{shop}' && autoprune run claude --resume {NEW}
 
 3 days ago, shop: Sum up the notes\.
     {cost}
-    cd /home/me/shop && autoprune run claude --resume {OLD}
+    its folder does not exist any more: /home/me/shop
 """,
         done.stdout,
     ), done.stdout

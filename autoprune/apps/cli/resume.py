@@ -167,11 +167,14 @@ def _describe(file: Path, name: str) -> str:
     title, costs = title_of(str(file), stretches), first_costs(stretches[-1], age, RUN_STRATEGY)
     cost = [f"    first request about ${costs[0]:,.2f}, without pruning ${costs[1]:,.2f}"] if costs else []
     place = stretches[-1].folder
-    folder = f"cd {shlex.quote(place)} && " if place else ""
+    command = f"autoprune run {shlex.join((*RESUMABLE[name], _id_of(file)))}"
+    if place and os.path.isdir(place):
+        command = f"cd {shlex.quote(place)} && {command}"
+    elif place:
+        command = f"its folder does not exist any more: {place}"
     about = ": ".join(filter(None, (title.project, title.prompt)))
     heading = one_line(f"{duration(age)} ago, {about}", WIDTH)
-    command = shlex.join((*RESUMABLE[name], _id_of(file)))
-    return "\n".join(map(printable, (heading, *cost, f"    {folder}autoprune run {command}")))
+    return "\n".join(map(printable, (heading, *cost, f"    {command}")))
 
 
 SESSION_ID, ID_LENGTH = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$"), 36  # ends a file's name
