@@ -74,7 +74,7 @@ def wrap_summary(text: str, messages: int, room: int, calls: str = "") -> str:
 
 def escape_end_mark(text: str) -> str:
     """Return a summary's text with any end mark in it escaped."""
-    return text.replace(END.strip(), "[ /Summary]").strip()
+    return text.replace(END.strip(), "[ /Summary]")
 
 
 def overhead(count: Count, messages: int, room: int) -> int:

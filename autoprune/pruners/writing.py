@@ -91,7 +91,7 @@ class SummaryWriter:
     def __post_init__(self) -> None:
         """Start with the planned edits."""
         self.edits = self.plan.edits
-        self.title = escape_end_mark(self.title)
+        self.title = escape_end_mark(self.title).strip()
         # A mapping and an SDK's object with the same fields have the same hash.
         self._hash_message = cache(lambda at: hashlib.sha256(canonical(self.messages[at]).encode()).digest())
         self._folded = FoldedMessages(self.plan, self.messages)
@@ -190,7 +190,7 @@ class SummaryWriter:
         """Find the cached summary that covers the most of the next folds: the number of folds and the text."""
         for number in range(len(keys), 0, -1):
             text = self._find_text(keys[number - 1], is_model=is_model)
-            if text is not None and escape_end_mark(text) == text and self.count(text) <= folds[number - 1].room:
+            if text is not None and escape_end_mark(text).strip() == text and self.count(text) <= folds[number - 1].room:
                 return number, text
         return None
 
@@ -226,7 +226,7 @@ class SummaryWriter:
             self._folded.utterances(start, stop),
             previous,
             max_tokens=self._room(previous, self._folded.folds[start:stop], first_request),
-            count=self.count,
+            count=lambda text: self.count(escape_end_mark(text)),  # as it will be written
             request=self._request(len(self.messages)),
             first_request=first_request,
         )
@@ -272,7 +272,7 @@ class SummaryWriter:
             return answer
         for note in answer.notes:
             self._note(note)
-        text = self._fit(escape_end_mark(sendable(frame.remove_nested(answer.text))), frame.room)
+        text = self._fit(escape_end_mark(sendable(frame.remove_nested(answer.text))).strip(), frame.room)
         if text is None:
             return Failed("its summary is blank, or too long for what it stands for")
         framed = frame.put_around(text)

@@ -173,7 +173,8 @@ def budget_tokens(
     """
     tokens = amount = parse_number(value)
     if isinstance(amount, float) and 0 < amount <= 1:
-        tokens = math.floor(amount * (window_tokens or context_window(model, provider)))
+        window = window_tokens or requested_window(model or "", context_window(model, provider))
+        tokens = math.floor(amount * window)
     if tokens is None or not 1 <= tokens <= LARGEST or tokens != math.floor(tokens):
         kind = "" if isinstance(value, int | float | str) else f", {type_of(value)}"
         raise SettingsError(f"the safe zone is {value!r}{kind}: {FORMS}")

@@ -147,7 +147,7 @@ class Frame:
         """Find the request and the room for the text."""
         self.brief = brief
         self.is_kept = is_kept
-        self.request = escape_end_mark(request_of(brief))
+        self.request = escape_end_mark(request_of(brief)).strip()
         self._half = cut(self.request, brief.max_tokens // HEAD_SHARE, brief.count)
         self._title = EARLIER if not self.request and may_hold_request(brief.previous) else SUMMARY
         self._left = brief.max_tokens - brief.count(self._around("…", self._half)) - JOINT_TOKENS

@@ -363,6 +363,8 @@ def test_a_request_gets_the_long_window_of_an_older_claude_only_if_it_asks(
     model: str | None, betas: list[str], window: int | None
 ):
     assert window_of(model, betas) == window
+    if model and window and not betas:
+        assert budget_tokens(0.5, model=model) == window // 2
     assert usual_zone(model, window) == (window or 200_000) - 20_000
 
 
