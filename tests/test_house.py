@@ -1,7 +1,9 @@
 """The floor plan of docs/architecture.md holds: who may import whom, who prints, who reads files."""
 
 import ast
+import os
 import re
+import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
@@ -9,6 +11,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import profiles
+import pytest
 
 PACKAGE = Path(__file__).parent.parent / "autoprune"
 MODULES = {".".join(path.relative_to(PACKAGE).with_suffix("").parts): path for path in sorted(PACKAGE.rglob("*.py"))}
@@ -43,6 +46,12 @@ MAY_SEE = {
         *("apps.clients", "apps.frontend"),
     },
 }
+TOP_LEVEL = {
+    *(".ci", ".dockerignore", ".github", ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "Dockerfile", "LICENSE"),
+    *("MANIFEST.in", "README.md", "SECURITY.md", "autoprune", "benchmarks", "docs", "examples", "fixtures"),
+    *("mkdocs.yml", "pyproject.toml", "setup.cfg", "setup.py", "tests"),
+}
+MOST_BYTES = 400_000  # of a file
 MOST_NAMES, MOST_FLOORS = 14, 11  # names at the top of the package
 # Call what callers pass, which may raise anything; or have somebody else's request, who must have an answer.
 STRANGERS = {
@@ -219,3 +228,13 @@ def test_no_exception_is_caught_broadly_but_where_strangers_are_called():
 def test_the_modules_of_the_full_profile_exist():
     root = PACKAGE.parent
     assert [name for name in profiles.FULL_ONLY if not (root / name).exists()] == []
+
+
+def test_the_repository_holds_nothing_that_a_tool_left_there():
+    root = PACKAGE.parent
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip("not a clone")
+    names = listed.stdout.split("\0")[:-1]
+    assert {name.partition("/")[0] for name in names} == TOP_LEVEL
+    assert [name for name in names if os.path.exists(root / name) and os.path.getsize(root / name) > MOST_BYTES] == []

@@ -190,7 +190,11 @@ class SummaryWriter:
         """Find the cached summary that covers the most of the next folds: the number of folds and the text."""
         for number in range(len(keys), 0, -1):
             text = self._find_text(keys[number - 1], is_model=is_model)
-            if text is not None and escape_end_mark(text).strip() == text and self.count(text) <= folds[number - 1].room:
+            if (
+                text is not None
+                and escape_end_mark(text).strip() == text
+                and self.count(text) <= folds[number - 1].room
+            ):
                 return number, text
         return None
 

@@ -19,7 +19,7 @@ from autoprune.conversation.edits import (
 )
 from autoprune.conversation.folded_steps import split_blocks
 from autoprune.conversation.messages import canonical, fields_of, with_item
-from autoprune.conversation.summary import content_of, with_separate_summary
+from autoprune.conversation.summary import GAP, content_of, with_separate_summary
 from autoprune.conversation.transcript import Entry, Part, Speaker, Thought, ToolCall, ToolResult, Transcript
 from autoprune.facts.calls import target
 from autoprune.facts.outcomes import is_cleared
@@ -263,14 +263,18 @@ def _count_changes(before: Transcript, after: Transcript, placeholder: Placehold
     """Count cleared results, shortened calls, removed messages and summarized messages from two transcripts.
 
     A result counts as cleared if its payload differs and is smaller, or is a placeholder. A missing message counts as
-    summarized if a new message is in its place, else as removed.
+    summarized if a new message is in its place or names its step, else as removed.
     """
     cleaned = calls = removed = summarized = 0
+    in_step = _folded_since(before, after)
     for stretch, new_stretch, is_same in _opcodes(before, after):
         if not is_same:
-            gone = sum(not before.entries[at].folded for at in stretch)
-            summarized += gone if new_stretch else 0
-            removed += 0 if new_stretch else gone
+            joined = new_stretch if in_step else ()
+            words = GAP.join(text for at in joined for text in after.entries[at].texts)
+            gone = [at for at in stretch if not (before.entries[at].folded or _is_joined(before.entries[at], words))]
+            stands = len(gone) if new_stretch else len(in_step.intersection(gone))
+            summarized += stands
+            removed += len(gone) - stands
             continue
         for old, new in zip(stretch, new_stretch, strict=True):
             results = zip(before.entries[old].results, after.entries[new].results, strict=False)
@@ -278,6 +282,24 @@ def _count_changes(before: Transcript, after: Transcript, placeholder: Placehold
             both = zip(before.entries[old].calls, after.entries[new].calls, strict=False)
             calls += sum(_is_shorter(was, now) for was, now in both)
     return cleaned, calls, removed, summarized
+
+
+def _folded_since(before: Transcript, after: Transcript) -> set[int]:
+    """Return the messages of the steps that are folded in `after`, and not in `before`."""
+    known = {each.text for entry in before.entries for each in entry.folded}
+    new = [each for entry in after.entries for each in entry.folded if each.text not in known]
+    numbers = {number for each in new for number in range(each.first, each.last + 1)}
+    found, number = set(), -1  # of the newest step
+    for at, entry in enumerate(before.entries):
+        number += entry.begins_request + entry.skipped
+        if number in numbers:
+            found.add(at)
+    return found
+
+
+def _is_joined(entry: Entry, words: str) -> bool:
+    """Return whether a message of the user was joined with others, which have these words."""
+    return entry.is_users and bool(entry.texts) and all(text in words for text in entry.texts)
 
 
 def _is_shorter(was: ToolCall, now: ToolCall) -> bool:
