@@ -186,3 +186,19 @@ def test_what_became_of_the_messages_can_be_counted_again(written_in: str):
     result = ours.prune(given, CacheAware(fold_steps=10, start_at=0))
     assert ours.get_cleanup_statistics(given, result.conversation) == result.report.statistics
     assert min(result.report.messages_summarized, result.report.results_cleared) > 0
+
+
+def test_steps_whose_lines_join_a_later_message_count_as_summarized():
+    def users(text: str) -> dict[str, Any]:
+        return {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
+
+    def step(number: int, name: str = "read") -> list[dict[str, Any]]:
+        call = {"type": "function_call", "call_id": f"c{number}", "name": name, "arguments": "{}"}
+        return [call, {"type": "function_call_output", "call_id": f"c{number}", "output": "a line\n" * 90}]
+
+    # The answer to a question stays, so the next step has no message of the user before it.
+    start = [users("Fix it."), *step(0, "ask_user"), *step(1), users("And mind the style."), users("Go on.")]
+    given = [*start, *(message for number in range(2, 20) for message in step(number))]
+    ours = pruner()
+    result = ours.prune(given, FoldAll(5))
+    assert ours.get_cleanup_statistics(given, result.conversation) == result.report.statistics
