@@ -147,9 +147,14 @@ def check_archive(archive: ArchiveLike) -> Archive:
     """Return the archive: a mapping unchanged, and a `Directory` for a path. Raises SettingsError for anything else."""
     if isinstance(archive, str | os.PathLike):
         return Directory(archive)
-    if all(callable(getattr(archive, name, None)) for name in ("get", "setdefault", "__setitem__")):
+    if is_mapping(archive):
         return archive
     raise SettingsError(f"archive is {archive!r}: give the path of a folder, or a mutable mapping such as a dict")
+
+
+def is_mapping(value: object) -> bool:
+    """Return whether a value can store texts, as a dict can."""
+    return all(callable(getattr(value, name, None)) for name in ("get", "setdefault", "__setitem__"))
 
 
 def bare_id(id: object) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from autoprune.conversation.archive import ArchiveLike
+from autoprune.conversation.archive import ArchiveLike, is_mapping
 from autoprune.conversation.summary import assemble
 from autoprune.errors import SettingsError, check_number, is_number
 from autoprune.planning.plan import Plan
@@ -87,6 +87,8 @@ class ConversationPruner(Pruner):
             clock=clock,
             environ=environ,
         )
+        if store is not None and not is_mapping(store):
+            raise SettingsError(f"store is {store!r}: give a mutable mapping such as a dict")
         self.store: MutableMapping[str, str] = {} if store is None else store
         self.max_calls = max_calls
         self.max_seconds = max_seconds

@@ -19,6 +19,7 @@ from collections.abc import Collection, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 from autoprune.conversation.edits import Fold, Replace
 from autoprune.conversation.messages import canonical, fields_of, sendable
@@ -92,8 +93,7 @@ class SummaryWriter:
         """Start with the planned edits."""
         self.edits = self.plan.edits
         self.title = escape_end_mark(self.title).strip()
-        # A mapping and an SDK's object with the same fields have the same hash.
-        self._hash_message = cache(lambda at: hashlib.sha256(canonical(self.messages[at]).encode()).digest())
+        self._hash_message = cache(lambda at: _hash_message(self.messages[at]))
         self._folded = FoldedMessages(self.plan, self.messages)
         self._known_texts = TextStore(self.store, self.memo, self.count, self._note)
 
@@ -326,6 +326,14 @@ class SummaryWriter:
             self._fresh.append(note)
         if note and note not in self.spent.notes:
             self.spent = replace(self.spent, notes=(*self.spent.notes, note))
+
+
+def _hash_message(message: object) -> bytes:
+    """Hash a message: a mapping and an SDK's object with the same fields alike. Too deep a nest has no equal."""
+    try:
+        return hashlib.sha256(canonical(message).encode()).digest()
+    except RecursionError:
+        return uuid4().bytes
 
 
 def _fallback_note(asked: Summarizer, why: str, other: Summarizer) -> str:

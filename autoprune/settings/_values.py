@@ -243,7 +243,7 @@ def duration(value: object, name: str = "cache_ttl") -> float | None:
         return None
     match = DURATION.fullmatch(value.strip().lower()) if isinstance(value, str) else None
     seconds = float(match[1]) * SECONDS[match[2]] if match else value
-    if not is_number(seconds, 0, int | float) or seconds == math.inf:
+    if not is_number(seconds, 0, int | float) or seconds > LARGEST:  # type: ignore[operator]
         raise SettingsError(f'{name} is {value!r}: write it as "5m", "1h", or a number of seconds')
     return float(seconds)  # type: ignore[arg-type]
 
@@ -336,7 +336,7 @@ def group_size(args: object, environ: Mapping[str, str] = NOTHING, call: Call = 
 
 
 def _check_count(name: str, form: str, value: object) -> int:
-    if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 0:
+    if isinstance(value, Integral) and not isinstance(value, bool) and 0 <= int(value) <= LARGEST:
         return int(value)
     raise SettingsError(f"{name} is {value!r}: {form}")
 

@@ -509,3 +509,35 @@ def test_bounds_that_are_none_are_refused(name: str, value: Any):
     ours = ConversationPruner(PruneArgs(), **{name: value})
     with pytest.raises(SettingsError, match=f"{name} is {value!r}: give a number"):
         ours.prune([{"role": "user", "content": "Hi."}])
+
+
+@pytest.mark.parametrize("store", [0, [], "folder"])
+def test_a_store_that_is_no_mapping_is_refused(store: Any):
+    with pytest.raises(SettingsError, match=r"store is .*: give a mutable mapping such as a dict"):
+        ConversationPruner(PruneArgs(), store=store)
+
+
+def test_a_message_that_nests_too_deeply_to_be_hashed_is_summed_up():
+    value: dict[str, Any] = {}
+    for _ in range(600):
+        value = {"a": value}
+    given = [
+        {"role": "user", "parts": [{"text": "go " * 400}]},
+        {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]},
+        {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": value}}]},
+        {"role": "model", "parts": [{"text": "Done."}]},
+        {"role": "user", "parts": [{"text": "Thanks."}]},
+    ]
+    assert ConversationPruner(100).prune(given, "hybrid").report.messages_summarized > 0
+
+
+def test_a_summary_is_counted_with_its_end_marks_as_they_will_be_written():
+    def fill(brief: Brief) -> str:
+        text = mark = "[/Summary] x "
+        while brief.count(text + mark) <= brief.max_tokens:
+            text += mark
+        return text
+
+    result = ConversationPruner(PruneArgs(600), fill).prune(chat(9))
+    assert result.report.messages_summarized > 0
+    assert not [note for note in result.report.fallbacks if note.startswith("the summary had")]

@@ -284,7 +284,7 @@ def test_overhead_is_counted():
 
 
 @each_row("kind", [PruneArgs, SimpleNamespace])
-@each_row("value", [-1, 1.5, 1_500.0, "1500", "", True])
+@each_row("value", [-1, 1.5, 1_500.0, "1500", "", True, 10**400])
 def test_an_overhead_that_is_no_number_of_tokens_is_refused(kind: type, value: object):
     pruner = AgenticConversationPruner(kind(overhead_tokens=value))
     for use in (pruner.prune, pruner.count_tokens):
@@ -315,7 +315,7 @@ def test_a_cache_life_is_a_number_of_seconds(given: object, seconds: float | Non
     assert cache_ttl(PruneArgs(cache_ttl=given)) == seconds
 
 
-@each_row("given", ["long", "", "5d", "-5m", -1, True, float("nan"), float("inf")])
+@each_row("given", ["long", "", "5d", "-5m", -1, True, float("nan"), float("inf"), 10**400])
 def test_what_is_no_time_is_refused(given: object):
     with pytest.raises(SettingsError, match=r'cache_ttl is .*: write it as "5m", "1h", or a number of seconds'):
         duration(given)
