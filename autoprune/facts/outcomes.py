@@ -149,8 +149,10 @@ CLEARED = re.compile(
     r"|\[Old tool result content cleared\]|\[Cleared at request \d{1,9}: (?P<what>[^\n]{1,900})\])\"?\s*",
     re.DOTALL,
 )
-# The outcome in a placeholder of `cache_aware`.
-OUTCOME = re.compile(r", (?P<how>failed|not run), [\d,]+ tokens(?:\. [^\n]*)?\Z")
+# How placeholders of `cache_aware` and lines of folded steps state what became of a call.
+FAILED, NOT_RUN = "failed", "not run"
+HOW = f"{FAILED}|{NOT_RUN}"
+OUTCOME = re.compile(rf", (?P<how>{HOW}), [\d,]+ tokens(?:\. [^\n]*)?\Z")
 # How a harness reports a command that has not ended; the group is the command's id.
 BACKGROUND = re.compile(
     r"\s*(?:"
@@ -241,7 +243,7 @@ def is_cancellation(text: str) -> bool:
     """Return whether a text says that the call was not made because a parallel call had failed."""
     if cleared := CLEARED.fullmatch(split_mark(text)[0]):
         outcome = OUTCOME.search(cleared["what"] or "")
-        return outcome is not None and outcome["how"] == "not run"
+        return outcome is not None and outcome["how"] == NOT_RUN
     return CANCELLED.match(text[:HEAD]) is not None
 
 

@@ -28,7 +28,7 @@ from autoprune.conversation.transcript import Entry, ToolCall, ToolResult
 from autoprune.facts import shell
 from autoprune.facts.actions import CHANGING, Action, edited_places, editor_command, patched_files
 from autoprune.facts.calls import SECRET, arguments, is_instruction_file, is_recall, paths, target, tool_words
-from autoprune.facts.outcomes import is_cancellation
+from autoprune.facts.outcomes import FAILED, HOW, NOT_RUN, is_cancellation
 from autoprune.facts.utterances import SKILLS
 from autoprune.planning.steps import Step, make_fold, neighbors
 from autoprune.planning.view import Candidate, View
@@ -38,7 +38,7 @@ from autoprune.strategies.bills import Cut
 NAMES_SHARE, LEAST_NAMES, MOST_NAMES = 0.03, 8, 150
 CHARACTERS_PER_TOKEN = 3.5  # of names
 LONGEST_TARGET = 120  # characters
-FAILED, NOT_RUN = ", failed", ", not run"
+ENDING = re.compile(rf", (?:{HOW})\Z")
 ABOUT = r"\. (?:Names in it|It showed): [^\n]*"
 PLACEHOLDER = re.compile(rf"\[Cleared at request (\d{{1,9}}): ([^\n]*), ([\d,]+) tokens(?:{ABOUT})?\]")
 LABEL = re.compile(r"\[\w+\]")  # stands for a picture among the words of a result
@@ -49,7 +49,7 @@ def placeholder(candidate: Candidate, request: int, fresh: Iterable[str], *, has
     tokens = candidate.result.tokens
     outcome = _outcome(candidate.result, has_failed=has_failed)
     what = _what(candidate.result, candidate.target) + outcome
-    named = "" if outcome == NOT_RUN else ", ".join(fitting_names(fresh, tokens))
+    named = "" if outcome.endswith(NOT_RUN) else ", ".join(fitting_names(fresh, tokens))
     about = _caption(candidate.result) or (named and f". Names in it: {named}")
     return f"[Cleared at request {request}: {what}, {tokens:,} tokens{about}]"
 
@@ -70,7 +70,7 @@ def _what(result: ToolResult, target: str) -> str:
 
 def _outcome(result: ToolResult, *, has_failed: bool) -> str:
     """Say that a call failed, or was not run because a parallel one had failed; "" for other calls."""
-    return "" if not has_failed else NOT_RUN if is_cancellation(result.text) else FAILED
+    return f", {NOT_RUN if is_cancellation(result.text) else FAILED}" if has_failed else ""
 
 
 def short_placeholder(result: ToolResult, request: int, *, has_failed: bool) -> str:
@@ -90,12 +90,12 @@ def read_placeholder(result: ToolResult) -> re.Match[str] | None:
     match = PLACEHOLDER.fullmatch(split_mark(result.text)[0].strip().strip('"'))
     called = (_what(result, ""), _what(result, target(result.call)))
     known = {frame_text(result, each).strip('"') for each in called}
-    return match if match and match[2].removesuffix(FAILED).removesuffix(NOT_RUN).strip('"') in known else None
+    return match if match and ENDING.sub("", match[2]).strip('"') in known else None
 
 
 def without_names(result: ToolResult, known: re.Match[str]) -> str:
     """Shorten the placeholder of a result that was cleared before to the tool and the size. The id is kept."""
-    how = next((how for how in (FAILED, NOT_RUN) if known[2].endswith(how)), "")
+    how = found[0] if (found := ENDING.search(known[2])) else ""
     text = f"[Cleared at request {known[1]}: {_tool_name(result)}{how}, {known[3]} tokens]"
     id = split_mark(result.text)[1]
     return f"{text}{GAP}{HEAD}{id}]" if id else text
@@ -215,7 +215,7 @@ def line(result: ToolResult, tokens: int, names: Iterable[str], *, has_failed: b
     outcome = _outcome(result, has_failed=has_failed)
     words = result.text.split() if result.is_plain and result.tokens <= SHOWN_WHOLE else ()
     named = " ".join(words) if len(words) <= SHOWN_WORDS and not SECRET.search(result.text) else ""
-    named = "" if outcome == NOT_RUN else named or ", ".join(fitting_names(names, tokens))
+    named = "" if outcome.endswith(NOT_RUN) else named or ", ".join(fitting_names(names, tokens))
     places = edited_places(result.call)
     several = f", {places} places" if places > 1 else ""
     return f"{what(result)}{several}{outcome}, {tokens:,} tokens{named and f': {named}'}"
@@ -232,7 +232,7 @@ def what(result: ToolResult) -> str:
     return " ".join(filter(None, (action.tool, editor_command(result.call), named)))
 
 
-LINE = re.compile(r"(?P<what>.+?)(?:, \d+ places)?(?:, failed|, not run)?, (?P<tokens>[\d,]+) tokens(?:: .*)?")
+LINE = re.compile(rf"(?P<what>.+?)(?:, \d+ places)?(?:, (?:{HOW}))?, (?P<tokens>[\d,]+) tokens(?:: .*)?")
 
 
 def read_line(text: str) -> tuple[str, int] | None:
