@@ -19,8 +19,8 @@ HALF_DAY: float = 12 * HOUR
 # recorded Codex sessions 37 of 48 pauses of 5 to 10 minutes were warm, 18 of 46 up to an hour, and none after that.
 # DeepSeek's "Context Caching": hours to days. GLM: 8 of 8 recorded pauses of 5 to 30 minutes were warm. Gemini: 57 of
 # 99 of these were, and 1 of 22 longer ones.
-WARM = 0.5  # least share of the expected tokens that a warm cache holds: counts and blocks are not exact
 LIVES: Mapping[str, float] = {"openai": HOUR, "deepseek": HOUR, "google": 1_800, "zhipuai": 1_800}
+WARM = 0.5  # least share of the expected tokens that a warm cache holds: counts and blocks are not exact
 # OpenAI's models that charge for writing, from GPT-5.6 on. Source: OpenAI's "Prompt caching", cache lifetime.
 CHARGED_LIFE: float = 1_800  # seconds
 # Input tokens. Source: Anthropic's "Prompt caching", pricing of its two caches.

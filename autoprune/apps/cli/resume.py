@@ -54,7 +54,9 @@ MOST_LISTED, WIDTH = 10, 80  # sessions; columns
 
 
 def resume_session(
-    client: Annotated[str | None, typer.Argument(metavar="CLIENT", help="The assistant: claude, codex or pi.")] = None,
+    client: Annotated[
+        str | None, typer.Argument(metavar="CLIENT", help=f"The assistant: {', '.join(RESUMABLE)}.")
+    ] = None,
     session: Annotated[
         str | None,
         typer.Argument(metavar="SESSION", help="Its id or its file. Default: the newest one of this folder."),

@@ -40,7 +40,7 @@ class NoPruning:
 
 
 # Baselines that can be replayed, but not used live.
-REFERENCES: Mapping[str, Callable[..., Any]] = {
+BASELINES: Mapping[str, Callable[..., Any]] = {
     NO_PRUNING: NoPruning,
     "window": lambda keep=20: ObservationMasking(keep),
     "polling": lambda keep=20, polling=20: ObservationMasking(keep, polling),
@@ -51,7 +51,7 @@ AT = "@"  # before a policy's own safe zone
 WITH_ZONE = re.compile(rf"(?P<name>.*?)(?:{AT}(?P<zone>[^{AT}()'\"/:]*))?", re.DOTALL)
 CLAIRVOYANTS: Mapping[str, Callable[[Episode, Prices], Any]] = {"clairvoyant": clairvoyant}  # know the later actions
 PLUGINS = "autoprune.context_policies"  # the entry point group of policies in installed packages
-NAMES = (*REFERENCES, *CLAIRVOYANTS, *STRATEGIES)  # without those
+NAMES = (*BASELINES, *CLAIRVOYANTS, *STRATEGIES)  # without those
 BUILT_IN = (
     NO_PRUNING,
     RUN_STRATEGY,
@@ -110,7 +110,7 @@ class Policy:
     @property
     def is_reference(self) -> bool:
         """Whether the strategy is only a baseline that cannot be used live."""
-        return self.is_clairvoyant or self.is_published or is_named(self.name, REFERENCES)
+        return self.is_clairvoyant or self.is_published or is_named(self.name, BASELINES)
 
     @property
     def is_published(self) -> bool:
@@ -152,8 +152,8 @@ class Policy:
             new = partial(make_in_file if is_in_file(self.name) else _make_plugin, self.name)
             new()  # raises for wrong parameters
             return new
-        if is_named(self.name, REFERENCES):
-            return make_strategy(self.name, REFERENCES)
+        if is_named(self.name, BASELINES):
+            return make_strategy(self.name, BASELINES)
         try:
             return choose_strategy(self.name, os.environ)
         except SettingsError as error:

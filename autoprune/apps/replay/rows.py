@@ -9,7 +9,7 @@ within their projects, each drawn as one. The interval stays as wide, and the wo
 """
 
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import accumulate
@@ -190,12 +190,17 @@ def summarize(figures: Iterable[Figures], prices: str) -> list[Row]:
     unpruned = {
         each.episode: worth[each.episode] * each.bills[prices].total for each in measured if each.strategy == NO_PRUNING
     }
+    rows = (_row(each, unpruned, worth, prices) for each in grouped(measured, unpruned).values())
+    return sorted(rows, key=lambda row: row.bill.value)
+
+
+def grouped(figures: Iterable[Figures], unpruned: Collection[str]) -> Mapping[tuple[str, str], list[Figures]]:
+    """Group the figures of episodes that were also replayed without pruning, by strategy and style."""
     groups: dict[tuple[str, str], list[Figures]] = {}
-    for each in measured:
+    for each in figures:
         if each.episode in unpruned:
             groups.setdefault((each.strategy, each.style), []).append(each)
-    rows = (_row(each, unpruned, worth, prices) for each in groups.values())
-    return sorted(rows, key=lambda row: row.bill.value)
+    return groups
 
 
 def worth_of(found: Iterable[Figures], prices: str) -> Mapping[str, float]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from autoprune.apps.replay.choices import NO_PRUNING, Policy
 from autoprune.apps.replay.episode_figures import Figures
-from autoprune.apps.replay.rows import FEW_ATOMS, Interval, Row, bill_interval, summarize, worth_of
+from autoprune.apps.replay.rows import FEW_ATOMS, Interval, Row, bill_interval, grouped, summarize, worth_of
 from autoprune.apps.replay.session import FULL, Overview, Trials
 from autoprune.apps.replay.tuning import FLOOR
 from autoprune.errors import count_noun
@@ -95,10 +95,7 @@ def standings(
     found = sorted(figures, key=lambda each: each.episode)
     worth = worth_of(found, prices)
     unpruned = {each.episode: _cost(each, worth, prices) for each in found if each.strategy == NONE}
-    groups: dict[tuple[str, str], list[Figures]] = {}
-    for each in found:
-        if each.episode in unpruned:
-            groups.setdefault((each.strategy, each.style), []).append(each)
+    groups = grouped(found, unpruned)
 
     def is_tied(above: Standing, below: Standing) -> bool:
         """Return whether the difference between two bills on the same sessions is not significant."""

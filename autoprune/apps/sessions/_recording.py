@@ -32,7 +32,7 @@ class Usage:
 
     prompt: int  # the whole prompt, including cached tokens
     cached: int = 0  # read from the cache
-    written: int = 0  # written to the cache, which only Anthropic reports
+    written: int = 0  # written to the cache
     output: int = 0  # including thinking, which is billed too
     written_5m: int = 0  # the part of `written` that went to the five-minute cache
     written_1h: int = 0  # the part of `written` that went to the one-hour cache
