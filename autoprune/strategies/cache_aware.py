@@ -233,24 +233,9 @@ class CacheAwareState(BaseStrategy):
 
     def step(self, view: View) -> Iterator[Replace | Fold]:
         """Yield one batch of edits, or no edits."""
-        self._observe(view)
-        if view.invoice and view.invoice.read and (known := self._prices.with_reads) is not self._prices:
-            self._charge(known)
-        if self._bills:
-            self._bills.begin(view, is_cold=self._is_cold(view))
-        self._in_use = self._used.in_use(view.request)
-        here = (_as_sent(each, view) for each in view.candidates(whole=True) if self._is_open(each))
-        self._open = dict.fromkeys(here)
-        self._worths, self._request = {}, view.request
+        self._begin(view)
         is_decided = self._past.newest(view.last_request) >= view.request
-        self._limit = self._limit_of(view)
-        clearing, why = ({}, "") if is_decided else self._choose_paying(view)
-        if not is_decided and not clearing:
-            clearing, why = self._choose_below_tier(view)
-        if not self._fits(view, clearing) and (more := self._choose_fitting(view)):
-            gone = {each for (each, _) in more[0]}
-            clearing = {**more[0], **{each: saves for each, saves in clearing.items() if each[0] not in gone}}
-            why = more[1]
+        clearing, why = self._choose(view, is_decided=is_decided)
         self.clears_thinking = self._strategy.clear_thinking and bool(clearing) and self._is_cold(view)
         folds = self._fold_along(view, clearing) if clearing else []
         if folds:
@@ -276,6 +261,29 @@ class CacheAwareState(BaseStrategy):
             self._worth.forget(candidate.result)
             self._past.note_cleared(candidate.result, view.request)
         self._used.clear(self._past.marked_at(view.request))
+
+    def _begin(self, view: View) -> None:
+        """Read what is new at this request."""
+        self._observe(view)
+        if view.invoice and view.invoice.read and (known := self._prices.with_reads) is not self._prices:
+            self._charge(known)
+        if self._bills:
+            self._bills.begin(view, is_cold=self._is_cold(view))
+        self._in_use = self._used.in_use(view.request)
+        here = (_as_sent(each, view) for each in view.candidates(whole=True) if self._is_open(each))
+        self._open = dict.fromkeys(here)
+        self._worths, self._request, self._limit = {}, view.request, self._limit_of(view)
+
+    def _choose(self, view: View, *, is_decided: bool) -> tuple[Clearing, str]:
+        """Choose the results to clear, and explain why. If an earlier prune has decided, only for the limit."""
+        clearing, why = ({}, "") if is_decided else self._choose_paying(view)
+        if not is_decided and not clearing:
+            clearing, why = self._choose_below_tier(view)
+        if not self._fits(view, clearing) and (more := self._choose_fitting(view)):
+            gone = {each for (each, _) in more[0]}
+            clearing = {**more[0], **{each: saves for each, saves in clearing.items() if each[0] not in gone}}
+            why = more[1]
+        return clearing, why
 
     def _fold_along(self, view: View, clearing: Clearing) -> list[Fold]:
         """Fold the finished steps after a cut, which rewrites no more of the cache, and whose results may all go."""
