@@ -507,11 +507,14 @@ class Walk:
 
     def steps(self) -> Sequence[Step]:
         """Return the finished steps that may be folded, oldest first: the model has seen all their messages."""
+        return [*map(self._weighed, self._offered())]
+
+    def _offered(self) -> Iterator[Step]:
         if self._steps is None or self.bound_before:
-            return ()
+            return
         why = guard(self.protections, self.entries, self._parts.results, self._saved, self._parts.replaced)
         sent = takewhile(lambda step: step.messages.stop <= self.sent, self._steps.finished)
-        return [self._weighed(step) for step in sent if not any(self._is_kept(each, why) for each in step.results)]
+        yield from (step for step in sent if not any(self._is_kept(each, why) for each in step.results))
 
     def _weighed(self, step: Step) -> Step:
         marks = tuple(map(self._mark, step.results))
@@ -530,7 +533,8 @@ class Walk:
 
     def _fold_steps(self, edit: Fold) -> None:
         """Replace neighboring steps by the strategy's text if they were offered and it saves tokens."""
-        offered = [step for step in self.steps() if step.messages.start in edit.messages]
+        folded = {*edit.messages}
+        offered = [self._weighed(step) for step in self._offered() if step.messages.start in folded]
         is_whole = [*edit.messages] == [at for step in offered for at in step.messages]
         if not self._steps or not is_whole or not edit.text or len(list(neighbors(offered))) != 1:
             return
