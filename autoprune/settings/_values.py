@@ -25,7 +25,8 @@ SETTINGS = (
 )
 VARIABLES: Mapping[str, str] = MappingProxyType({name: PREFIX + name.upper() for name in SETTINGS})
 NOTHING: Mapping[str, str] = MappingProxyType({})
-COMMAND_VARIABLES = (f"{PREFIX}ARCHIVE", f"{PREFIX}NO_ARCHIVE", f"{PREFIX}TOKEN")  # used by the command line only
+# Used by the command line or a plugin only.
+COMMAND_VARIABLES = (f"{PREFIX}ARCHIVE", f"{PREFIX}NO_ARCHIVE", f"{PREFIX}TOKEN", f"{PREFIX}PROXY")
 
 
 class Source(StrEnum):

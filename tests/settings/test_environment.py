@@ -111,7 +111,9 @@ def test_a_blank_variable_is_none(blank: str):
 
 
 def test_variables_that_name_no_setting_are_found():
-    assert unknown_variables({**SAID, "AUTOPRUNE_SAFEZONE": "1", "AUTOPRUNE_": "", "PRUNE": "2"}) == (
+    assert unknown_variables(
+        {**SAID, "AUTOPRUNE_SAFEZONE": "1", "AUTOPRUNE_": "", "PRUNE": "2", "AUTOPRUNE_PROXY": "3"}
+    ) == (
         "AUTOPRUNE_",
         "AUTOPRUNE_SAFEZONE",
     )
