@@ -27,7 +27,10 @@ from autoprune.apps.cli import (
 from autoprune.apps.cli.console import Commands
 from autoprune.apps.cli.run import CLIENT_CONTEXT, ClientCommand
 
-EXIT_CODES = "Exit codes: 0 within the safe zone, 1 still over it, 2 wrong option, 3 unreadable file, 4 broken rule."
+EXIT_CODES = (
+    "Exit codes: 0 within the safe zone, 1 still over it, 2 wrong option, 3 unreadable file, 4 broken rule, "
+    "5 exception in your code or in autoprune."
+)
 EXAMPLES = options.examples(
     "prune session.jsonl -s 50k -o pruned.json", "prune session.jsonl -s 50k --explain", "run claude", "prune -h"
 )

@@ -29,9 +29,10 @@ DEFINITIONS: Sequence[Mapping[str, Any]] = (tool_definition("anthropic"), SEARCH
 
 
 def serve_tools(archive: ArchiveFolder = None) -> None:
-    """Serve cleared content to an assistant without a shell, as an MCP server on standard input and output.
+    """Serve cleared content to an assistant over MCP.
 
-    The tool `recall` returns what `autoprune recall ID` prints, or some of its lines; `search` what `--search` prints.
+    The server is for assistants without a shell, and uses standard input and output. The tool `recall` returns what
+    `autoprune recall ID` prints, or some of its lines; `search` what `--search` prints.
     """
     asyncio.run(_serve(archive))
 

@@ -118,7 +118,10 @@ Provider = Annotated[
 ]
 Window = Annotated[
     str | None,
-    typer.Option(metavar="TOKENS", help="The model's context window (200000, 200k), for a safe zone such as 0.7."),
+    typer.Option(
+        metavar="TOKENS",
+        help="The model's context window, such as 200000 (200k is 204,800), for a safe zone such as 0.7.",
+    ),
 ]
 Overhead = Annotated[
     int | None,

@@ -29,7 +29,7 @@ ArchiveFolder = Annotated[
         metavar="DIR",
         envvar="AUTOPRUNE_ARCHIVE",
         show_envvar=False,
-        help="Look in this archive instead. Default: AUTOPRUNE_ARCHIVE.",
+        help="Look in this folder, not in what `autoprune run` has kept. Default: AUTOPRUNE_ARCHIVE.",
     ),
 ]
 

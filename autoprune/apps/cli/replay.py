@@ -98,7 +98,7 @@ def replay_sessions(
         typer.Option(
             metavar="STRATEGY",
             help="Compare this strategy with no pruning; may be repeated. 'low_water @ 60k' sets its safe zone. "
-            f"Default: {RUN_STRATEGY}; with a path {', '.join(BUILT_IN)}.",
+            f"Default: {RUN_STRATEGY}. With a path all of these: none (no pruning), {', '.join(BUILT_IN[1:])}.",
         ),
     ] = None,
     model: replaying.Model = None,
