@@ -71,7 +71,7 @@ def resume_session(
     ] = None,
     no_archive: options.NoArchive = False,
 ) -> None:
-    """Resume a session as a slimmer copy, without a proxy, or list the newest sessions.
+    """Resume a session as a slimmer copy, or list the newest sessions.
 
     If the cache of a session has expired, old tool results are cleared in a copy with its own id, and the
     assistant is started with the copy. The session itself is not changed. Without CLIENT, the newest sessions are
