@@ -90,6 +90,10 @@ def test_the_result_of_any_other_tool_is_not_an_answer(tool: str):
     assert not is_answer(result(call(tool, question="Which?"), "Postgres"))
 
 
+def test_the_answer_of_a_server_is_not_the_users():
+    assert not is_answer(result(call("ask_question", question="Which?", repoName="a/b"), "Postgres"))
+
+
 @each_row("agent", REFUSALS)
 @each_row("flag", [True, None])
 def test_a_refusal_with_words_counts_as_the_users_words(agent: str, flag: bool | None):

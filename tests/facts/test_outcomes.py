@@ -160,6 +160,7 @@ def test_an_exit_code_elsewhere_is_ignored(text: str):
         "To github.com:a/b.git\nerror: failed to push some refs to 'github.com:a/b.git'",
         "some output\n" + TRACEBACK,
         "x" * 100_000 + "\n" + TRACEBACK + "\n\n",
+        "x" * 9_000 + "\n" + TRACEBACK + ": " + "a line of the message" * 40,
         TRACEBACK + "\nsee the docs\nfor more",
         '{"error": "no such reservation"}',
         '{"error": {"code": 404}}',

@@ -44,6 +44,7 @@ def test_only_words_before_a_program_are_skipped(command: str, names: tuple[str,
             False,
         ),
         (r"sed -n '/a\.py/p' app.py", [("read", "app.py")], True),
+        ("git restore app.py", [("restored", "app.py")], False),
     ],
 )
 def test_scripts_of_powershell_are_read_like_those_of_a_shell(

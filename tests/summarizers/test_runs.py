@@ -94,6 +94,7 @@ def test_the_essence_of_a_script_is_what_it_does(command: str, essence: str):
         ("npm install x", False),
         ("curl -s https://a.b/c | head", True),
         ("curl -X POST https://a.b/c", False),
+        ("curl -T a.zip https://a.b/c", False),
         ("gh api repos/a/b --jq .name", True),
         ("gh api -X PATCH repos/a/b -f name=c", False),
         ("git config --get remote.origin.url", True),
