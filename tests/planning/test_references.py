@@ -10,9 +10,11 @@ from reading_tasks import strings
 from rounds import WIRE, Round, Step
 from tables import each_row
 
-from autoprune import AgenticConversationPruner
+from autoprune import AgenticConversationPruner, Clamp
 from autoprune.facts.actions import refers_to_earlier_read
 from autoprune.pruners.requests import prune_request
+from autoprune.strategies import LowWater
+from autoprune.tokens import exact
 
 STRATEGIES = ("tool_output_cleanup", "cache_aware", "low_water")
 STUB = "Wasted call — file unchanged since your last Read. Refer to that earlier tool_result instead of re-reading."
@@ -46,6 +48,14 @@ def test_a_refused_read_gets_the_text_of_the_read_that_was_cleared(format: str, 
     assert shown(later.conversation) == 1
     fresh = AgenticConversationPruner(5_000).prune(later.conversation, strategy)
     assert fresh.conversation == later.conversation
+    twice = pruner.prune(write([*again[:8], [read("app.py", STUB)]]), strategy)
+    assert shown(twice.conversation) == 1
+
+
+def test_a_text_that_comes_back_is_cut_like_any_other_result():
+    messages, clamp = WIRE["openai_chat"]([[read("app.py")], *OTHERS, [read("app.py", STUB)]]), Clamp(500)
+    sent = AgenticConversationPruner(3_000).prune(messages, LowWater(clamp=clamp)).conversation
+    assert sent[-1]["content"] == clamp.shortened(SOURCE, exact())
 
 
 def test_a_read_that_the_newest_answer_refers_to_is_not_cleared():

@@ -13,7 +13,7 @@ from rounds import WIRE, Step
 
 from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
 from autoprune.conversation.edits import Replace
-from autoprune.economics import LISTS, Prices
+from autoprune.economics import LISTS, Invoice, Prices
 from autoprune.planning.view import Strategy, View
 from autoprune.strategies import CacheAware, ObservationMasking
 
@@ -62,8 +62,9 @@ class WhileCold:
     every_request = True
 
     def step(self, view: View) -> Iterator[Replace]:
+        is_cold = view.pause > 300 or (view.invoice is not None and not view.invoice.read)
         for candidate in view.candidates():
-            if view.pause > 300 and candidate.part.location.message < view.sent:
+            if is_cold and candidate.part.location.message < view.sent:
                 yield candidate.cleared("the cache is cold")
 
 
@@ -192,6 +193,14 @@ def test_other_pauses_before_earlier_requests_are_noticed(case: Case):
             got = case.pruned(case.messages[:at], warm, pauses=other)
             assert facts(got) == facts(case.pruned(case.messages[:at], pauses=other))
         assert facts(case.pruned(case.messages[:at], warm)) == facts(case.pruned(case.messages[:at]))
+
+
+def test_another_invoice_of_an_earlier_request_is_noticed():
+    messages = WIRE["openai_chat"]([[Step("read_file", {"path": "a.py"}, "a line of a file\n" * 90)] for _ in range(4)])
+    warm = AgenticConversationPruner(10**9)
+    for read in (900, 0, 900):
+        result = warm.prune(messages, WhileCold(), invoices={7: Invoice(1_000, read, 0)})
+        assert [edit.part.location.message for edit in result.plan.edits] == ([] if read else [2, 4])
 
 
 @pytest.mark.parametrize("strategy", [Priced(0), WhileCold()])

@@ -9,7 +9,7 @@ from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs
 from autoprune.integrations._hooks import RequestPruner
-from autoprune.pruners.history import History, Recent, prefix_digests, with_request
+from autoprune.pruners.history import Branches, History, Recent, prefix_digests, with_request
 
 A, B, C, D = ({"safe_zone": zone, "model": model} for zone, model in ((50, "a"), (50, "b"), (60, "b"), (60, "a")))
 E = {**A, "overhead_tokens": 5}
@@ -139,6 +139,16 @@ def test_with_tools_that_change_at_each_request_nothing_comes_back():
             assert before <= now
             before = now
     assert before
+
+
+def test_a_branch_is_known_by_its_last_call_too_if_the_results_are_the_same():
+    known, branches = Branches(), []
+    ends = [WIRE["openai_chat"]([[Step("run", {"command": model}, "ok")]]) for model in "ab"]
+    for messages, model in zip(ends, "ab", strict=True):
+        branches.append(known.find(messages, lambda: ("other", None)))
+        branches[-1].history = {0: {"model": model}, len(messages): {}}
+    longer = [*ends[0], *ends[0][1:]]
+    assert known.find(longer, lambda: ("b", None)) is branches[0]
 
 
 class Message:

@@ -283,6 +283,12 @@ def test_overhead_is_counted():
     assert beside.prune(HELLO).report.floor["sent beside"] == plain.prune(HELLO).report.floor["sent beside"] + 1_500
 
 
+def test_a_prompt_that_its_overhead_takes_above_the_safe_zone_is_pruned():
+    messages = conversations.openai_chat([conversations.words(900)], ["ok"])
+    result = AgenticConversationPruner(PruneArgs(7_500, overhead_tokens=7_000)).prune(messages)
+    assert result.conversation == conversations.openai_chat([None], ["ok"])
+
+
 @each_row("kind", [PruneArgs, SimpleNamespace])
 @each_row("value", [-1, 1.5, 1_500.0, "1500", "", True, 10**400])
 def test_an_overhead_that_is_no_number_of_tokens_is_refused(kind: type, value: object):
