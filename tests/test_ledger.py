@@ -169,12 +169,13 @@ def test_summarizing_is_charged_by_its_cost_or_by_its_tokens(cost: float | None,
     assert ledger.total.money == pytest.approx(ledger.total.net * 2e-6)
 
 
-def test_another_conversation_ends_the_prunes_of_the_previous_one():
+@each_row("other", [(80, 70), (70, 750, 370)])  # the second is smaller by a little more than a quarter
+def test_another_conversation_ends_the_prunes_of_the_previous_one(other: tuple[int, ...]):
     ledger = Ledger(PRICES)
     cut(ledger, 1_000, 500)
     net = ledger.total.net
-    ledger.add(prompt(messages(80, 70, name="other")))
-    ledger.add(prompt(messages(80, 70, 60, name="other")))
+    ledger.add(prompt(messages(*other, name="other")))
+    ledger.add(prompt(messages(*other, 60, name="other")))
     (entry,) = ledger.entries
     assert (entry.net, entry.requests, entry.is_over) == (net, 1, True)
     assert entry.pays_from == ledger.total.pays_from == math.inf

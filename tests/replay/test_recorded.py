@@ -8,12 +8,12 @@ from tables import each_row
 
 from autoprune import AgenticConversationPruner
 from autoprune.apps.replay.choices import NoPruning
-from autoprune.apps.replay.episode import Episode, episode, recorded_cost, sources
+from autoprune.apps.replay.episode import Episode, episode, recorded_cost, sources, usage_dollars
 from autoprune.apps.replay.episode_figures import OWN, bill
 from autoprune.apps.replay.play import play
 from autoprune.apps.replay.sizes import usual_text_ratio
 from autoprune.apps.sessions import Recording, Request, Usage
-from autoprune.economics import HOUR
+from autoprune.economics import HOUR, prices
 from autoprune.strategies import ObservationMasking
 
 CLAUDE, GPT = "claude-sonnet-4-5", "gpt-5"
@@ -153,6 +153,12 @@ def test_the_cost_in_a_log_takes_precedence_over_the_cost_of_its_tokens():
         tokens * 3e-6
     )
     assert recorded_cost((Request(1),) * 3, counted.billings) is None
+
+
+def test_writing_costs_what_the_model_charges_unless_the_log_tells_two_caches_apart():
+    gpt = prices(GPT)
+    dollars = [usage_dollars(each, gpt, 0) for each in (written(90, 0), written(0, 90), written(50, 40))]
+    assert dollars == [pytest.approx(tokens * 1.25e-6) for tokens in (90, 90, 1.25 * 50 + 2 * 40)]
 
 
 @each_row(("missing", "expected"), [(1, 9.0), (2, None)])

@@ -10,12 +10,16 @@ from typing import Any
 import pytest
 from profiles import sample_cases, size
 from rounds import WIRE, Step
+from utterances import result
 
 import autoprune.economics as economics
 from autoprune import AgenticConversationPruner
+from autoprune.conversation.transcript import Location
 from autoprune.economics import LISTS, Invoice, Pauses, Prices, Tier, check_invoices
 from autoprune.errors import SettingsError
+from autoprune.planning.view import Candidate
 from autoprune.strategies import CacheAware
+from autoprune.strategies.bills import late_in_prompt
 from autoprune.strategies.cache_aware import CacheAwareState
 
 HUGE = 10**9
@@ -366,6 +370,13 @@ def test_a_share_allows_a_session_to_be_so_much_dearer():
     strategy = CacheAware(prices=PRICES["anthropic"], never_dearer=0.02)
     for known in map(session, range(size(4))):
         assert max(shares(known, list(prompts(known, strategy)), strategy.prices)) <= 1.02
+
+
+def test_above_the_safe_zone_results_worth_up_to_twice_as_much_go_if_they_are_later():
+    results = [replace(result(None, "text"), location=Location((at,))) for at in range(3)]
+    least, twice, more = (Candidate(each, "", 10, each) for each in results)
+    clearing = {(each, ""): 10 for each in (least, twice, more)}
+    assert [*late_in_prompt(clearing, {least: 1.0, twice: 2.0, more: 2.1}, 10)] == [(twice, "")]
 
 
 def test_above_the_safe_zone_clearing_is_forced():

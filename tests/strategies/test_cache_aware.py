@@ -98,6 +98,7 @@ def test_after_a_pause_longer_than_the_cache_lives_clearing_is_free():
     given = with_much_behind()
     here = len(given)
     assert cleared(given, eager()) == []
+    assert cleared(given, eager(), pauses={here: 300.0}) == []
     assert cleared(given, eager(), pauses={here: 301.0}) == [0]
     assert cleared(given, eager(cache_life=3_600), pauses={here: 301.0}) == []
 

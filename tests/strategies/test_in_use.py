@@ -55,6 +55,9 @@ def run(command: str, text: str = "Exit code 1\nfailed") -> Step:
     return Step("bash", {"command": command}, text, failed=True)
 
 
+CANCELLED = "<tool_use_error>Cancelled: parallel tool call Bash(ls) errored</tool_use_error>"
+
+
 @each_row(
     ("steps", "number"),
     [
@@ -62,6 +65,7 @@ def run(command: str, text: str = "Exit code 1\nfailed") -> Step:
         ([run("pytest"), run("cat gone.py"), run("make")], 2),
         ([run("cat gone.py"), run("rg old_name src")], 1),
         ([run("cat gone.py"), run("pytest"), read("a.py")], 1),
+        ([run("pytest"), run("make", CANCELLED)], 0),
     ],
 )
 def test_a_call_that_only_reads_does_not_take_the_place_of_another_failure(steps: list[Step], number: int):

@@ -93,6 +93,14 @@ def test_low_water_clears_down_to_its_target(dialect: Dialect, target: float):
     assert {str(edit.reason) for edit in result.plan.edits} == {"to_target"}
 
 
+def test_low_water_saves_its_minimum_if_the_target_needs_less():
+    messages = openai_chat(*ROOMY)
+    limit = count(messages) - 1
+    least = count(messages) - 0.5 * limit
+    result = pruner(limit).prune(messages, LowWater(target=1.0, minimum_reclaim=0.5))
+    assert result.conversation == oldest_first(openai_chat, ROOMY, lambda kept: count(kept) <= least, count)
+
+
 @each_row(
     "parameters",
     [
