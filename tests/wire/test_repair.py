@@ -559,6 +559,11 @@ def test_repairs_for_anthropic(conversation: list[Any], becomes: list[Any], said
     assert made(conversation, "anthropic") == (becomes, said_to_be_done)
 
 
+def test_a_message_whose_results_are_removed_stays_if_roles_must_alternate():
+    mended, _ = made([GO, OK, user(answer("z")), OK], "anthropic", strict_alternation=True)
+    assert mended == [GO, OK, user(said(EMPTY)), OK]
+
+
 def calling(*ids: str, **more: Any) -> dict[str, Any]:
     calls = [{"id": id, "type": "function", "function": {"name": "f", "arguments": "{}"}} for id in ids]
     return {"role": "assistant", "content": None, "tool_calls": calls, **more}

@@ -136,6 +136,7 @@ def test_the_result_of_a_providers_call_is_cleared_inside_the_call():
         ({**MCP, "output": LONG, "status": "failed"}, True),
         ({**MCP, "output": LONG, "status": "completed"}, False),
         ({**MCP, "output": LONG, "error": {"type": "http_error", "code": 500, "message": "down"}}, True),
+        ({**MCP, "output": LONG, "error": "", "status": "completed"}, True),
         ({"type": "function_call_output", "output": LONG, "status": "completed"}, None),
         ({"type": "custom_tool_call_output", "output": LONG, "status": "incomplete"}, None),
     ],
@@ -334,6 +335,7 @@ def test_only_the_fields_of_an_item_that_the_model_reads_are_counted(item: dict[
             {"type": "image_generation_call", "id": "ig_1", "result": PIXEL + "A" * 900_000, "size": "1024x1024"},
             PIXEL_TOKENS,
         ),
+        ({"type": "image_generation_call", "id": "ig_1", "result": "iVBO"}, 4),  # no more tokens than bytes
         ({"type": "code_interpreter_call", "outputs": [{"type": "image", "url": "https://example.com/a.png"}]}, 765),
         ({"type": "computer_call_output", "call_id": "x", "output": SHOT}, 765),
         ({"type": "message", "role": "user", "content": [PICTURE, text("x")]}, 85 + 1),

@@ -644,6 +644,10 @@ LEGAL_OPENAI_RESPONSES: dict[str, list[Any]] = {
         *(GO, {"type": "program", "id": "pr_1", "call_id": "p", "code": "f()", "fingerprint": "x"}),
         *(call(caller={"type": "program", "caller_id": "p"}), output()),
     ],
+    "reasoning before the output of a program": [
+        *(GO, {"type": "program", "id": "pr_1", "call_id": "p", "code": "f()", "fingerprint": "x"}, REASONING),
+        {"type": "program_output", "id": "po_1", "call_id": "p", "result": "ok", "status": "completed"},
+    ],
     "other items": [{"type": "item_reference", "id": "msg_1"}, {"type": "compaction", "encrypted_content": "x"}],
     "the SDK's items": [
         {"role": "developer", "content": "Be brief."},
@@ -1252,25 +1256,30 @@ def test_a_problem_is_one_readable_line(conversation: list[Any], line: str):
     assert not any("\n" in one for one in lines)
 
 
-DOCUMENTATION = (Path(__file__).parents[2] / "docs" / "validation.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[2]
+DOCUMENTATION = (ROOT / "docs" / "validation.md").read_text(encoding="utf-8")
 
 
 @each_row(
-    ("heading", "table"),
+    ("heading", "module", "table"),
     [
-        ("Anthropic Messages", ANTHROPIC),
-        ("OpenAI Chat Completions", OPENAI_CHAT),
-        ("OpenAI Responses", OPENAI_RESPONSES),
-        ("Gemini", GEMINI),
-        ("Bedrock Converse", BEDROCK),
+        ("Anthropic Messages", "anthropic", ANTHROPIC),
+        ("OpenAI Chat Completions", "chat", OPENAI_CHAT),
+        ("OpenAI Responses", "responses", OPENAI_RESPONSES),
+        ("Gemini", "gemini", GEMINI),
+        ("Bedrock Converse", "bedrock", BEDROCK),
     ],
 )
-def test_the_documentation_names_every_rule(heading: str, table: list[tuple[list[Any], Found]]):
+def test_the_documentation_names_every_rule(heading: str, module: str, table: list[tuple[list[Any], Found]]):
     (section,) = re.findall(rf"^## {heading}\n(.*?)^## ", DOCUMENTATION, re.MULTILINE | re.DOTALL)
     named = [
         rule for row in re.findall(r"^\| (`.*?`) \|", section, re.MULTILINE) for rule in re.findall(r"`(\w+)`", row)
     ]
     assert sorted(named) == sorted({rule for _, expected in table for rule, _, _ in expected})
+    source = (ROOT / "autoprune" / "wire" / f"{module}.py").read_text(encoding="utf-8")
+    checked = set(re.findall(r'Problem\(\w+, "(\w+)"', source))
+    assert checked
+    assert checked - {"alternation"} <= {*named}  # documented with `strict_alternation`
 
 
 @each_row(
