@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from session_texts import changed, lines, places, samples_in, values_of
 from tables import each_row
 
+from autoprune.apps.clients import CLIENTS
 from autoprune.apps.sessions import CopyChanges, recordings, slim_copy
 from autoprune.errors import SessionError
 
@@ -264,3 +265,8 @@ def test_a_copy_of_a_damaged_session_has_all_words_of_the_user_or_is_refused(tex
             copy, _, _ = copy_of(text)
             assert [*words_of(values(copy))] == [*words_of(values(text))]
             copy.encode()
+
+
+@each_row("agent", [client.agent for client in CLIENTS if client.by_id])
+def test_sessions_that_are_resumed_by_their_id_can_be_copied(agent: str):
+    assert slim_copy("", agent, CopyChanges(NEW, {}, 0)) == ""
