@@ -110,14 +110,6 @@ def test_a_provider_that_is_named_is_known_where_nothing_shows_it_any_more(args:
         assert both_ways(messages, presets.keep_last(keep), count(messages), **args)[0]["role"] == "user"
 
 
-def test_the_full_history_is_pruned_again_after_its_pruned_output_was():
-    messages, ours = [user("Fix it."), *called(0), *called(1)], AgenticConversationPruner(500)
-    sent = ours.prune(messages).conversation
-    assert sent != messages
-    assert ours.prune(sent).conversation is sent
-    assert ours.prune(messages).conversation == sent
-
-
 def test_arguments_keep_the_request_of_their_call_if_their_message_is_read_again():
     none, long = ({"path": "a.py", "content": text, "mode": [7, None]} for text in ("", "x = 1  # set\n" * 8))
     calls = [[none], [long, long], [none], [none]]
