@@ -138,7 +138,7 @@ class View(Protocol):
         ...
 
     def steps(self) -> "Sequence[Step]":
-        """Return the finished steps that may be folded, oldest first; () without the strategy's `fold_steps`.
+        """Return the finished steps that may be folded, oldest first; none without the strategy's `fold_steps`.
 
         The model has seen all their messages. To fold neighbors, yield a `Fold` of all their messages with the text
         that takes their place (`folded_steps.block`).

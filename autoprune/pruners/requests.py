@@ -32,7 +32,8 @@ from autoprune.pruners.conversation import ConversationPruner
 from autoprune.pruners.history import Agent, History, check_history
 from autoprune.pruners.pruner import AgenticConversationPruner
 from autoprune.pruners.result import Result
-from autoprune.settings import cache_ttl, duration, ttl_seconds
+from autoprune.settings import cache_ttl, duration, text_setting, ttl_seconds, window_of
+from autoprune.settings.models import asks_for_long
 
 __all__ = ["APIS", "Api", "Place", "PrunedRequest", "place", "prune_request", "requested_life"]
 
@@ -265,7 +266,11 @@ def prune_request(
         what = "missing" if messages is None else f"of type {type(messages).__name__}"
         return unchanged(note=f"{found.api.messages} is {what}: there is no conversation to prune")
     try:
-        own = _pruner_for_request(pruner, found, body, history).with_usual_zone(options.get("strategy"))
+        own = _pruner_for_request(pruner, found, body, history)
+        model = text_setting(own.args, "model", own._environ)
+        if asks_for_long(model, betas := requested_betas(given, found.inside(body))):
+            own = own.fill_in(window=window_of(model, betas))
+        own = own.with_usual_zone(options.get("strategy"))
         if isinstance(own, AgenticConversationPruner):
             own, settings, history = own.with_history(history, len(messages), calibration)
         else:
@@ -323,6 +328,13 @@ def _apply_result(unchanged: PrunedRequest, found: Place, messages: list[Any]) -
     others = {name: value for name, value in unchanged.headers.items() if name not in betas}
     said: Any = both.pop(HEADERS)
     return replace(unchanged, headers={**others, **said}, body=both)
+
+
+def requested_betas(headers: Mapping[str, Any], body: Mapping[str, Any]) -> list[str]:
+    """Return the betas of Anthropic's API that a request names in its header, or in its body as at Bedrock."""
+    named = (str(_join_values(value)) for name, value in headers.items() if str(name).lower() == BETA_HEADER)
+    given = body.get("anthropic_beta")
+    return [*",".join(named).split(","), *map(str, given if isinstance(given, list) else ())]
 
 
 def _join_values(header: Any) -> Any:

@@ -15,11 +15,10 @@ messages that are in the conversation at the time of a fold, so pruned output th
 
 import hashlib
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, MutableMapping, Sequence
+from collections.abc import Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import Any, NamedTuple
-from uuid import uuid4
 
 from autoprune.conversation.edits import Fold, Replace
 from autoprune.conversation.messages import canonical, fields_of, sendable
@@ -93,7 +92,7 @@ class SummaryWriter:
         """Start with the planned edits."""
         self.edits = self.plan.edits
         self.title = escape_end_mark(self.title).strip()
-        self._hash_message = cache(lambda at: _hash_message(self.messages[at]))
+        self._hash_message = cache(self._hash)
         self._folded = FoldedMessages(self.plan, self.messages)
         self._known_texts = TextStore(self.store, self.memo, self.count, self._note)
 
@@ -156,6 +155,16 @@ class SummaryWriter:
         if edit is None and not self.results.is_quiet:
             self._note(f"a large result was only cut ({text.why if isinstance(text, Failed) else 'no room'})")
         return edit or draft.as_cut
+
+    def _hash(self, at: int) -> bytes:
+        """Hash a message: a mapping and an SDK's object with the same fields alike."""
+        try:
+            text = canonical(self.messages[at])
+        except RecursionError:  # nested too deeply to be serialized
+            text = canonical(
+                [(each.words, [result.text for result in each.results]) for each in self._folded.plain(at)]
+            )
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
     def _running_summary(self, folds: Sequence[Fold]) -> Steps:
         """Extend the summary fold by fold: with cached texts as far as there are any, then with new ones."""
@@ -230,7 +239,7 @@ class SummaryWriter:
             self._folded.utterances(start, stop),
             previous,
             max_tokens=self._room(previous, self._folded.folds[start:stop], first_request),
-            count=lambda text: self.count(escape_end_mark(text)),  # as it will be written
+            count=partial(_count_escaped, self.count),
             request=self._request(len(self.messages)),
             first_request=first_request,
         )
@@ -328,12 +337,9 @@ class SummaryWriter:
             self.spent = replace(self.spent, notes=(*self.spent.notes, note))
 
 
-def _hash_message(message: object) -> bytes:
-    """Hash a message: a mapping and an SDK's object with the same fields alike. Too deep a nest has no equal."""
-    try:
-        return hashlib.sha256(canonical(message).encode()).digest()
-    except RecursionError:
-        return uuid4().bytes
+def _count_escaped(count: Count, text: str) -> int:
+    """Count a text of a summary as it will be written."""
+    return count(escape_end_mark(text))
 
 
 def _fallback_note(asked: Summarizer, why: str, other: Summarizer) -> str:
@@ -379,7 +385,7 @@ class FoldedMessages:
         entries, running = self.plan.transcript.entries, self.plan.running
         summary = running.at if running and running.rest is None else -1
         users = [at for at, one in enumerate(entries) if one.is_users]
-        spoken = ((at, one) for at in users if at != summary for one in self._plain([at])[:1])
+        spoken = ((at, one) for at in users if at != summary for one in self.plain(at)[:1])
         return {at: one.user_request for at, one in spoken if one.user_words}
 
     @cached_property
@@ -419,13 +425,13 @@ class FoldedMessages:
         """Convert the messages of some folds to utterances."""
         converted: list[Utterance] = []
         for at, is_after, answer_stays in self.folded_messages(start, stop):
-            first, *others = self._plain([at])
+            first, *others = self.plain(at)
             converted += (replace(first, after_request=is_after, answer_stays=answer_stays), *others)
         return tuple(converted)
 
-    def _plain(self, numbers: Collection[int]) -> tuple[Utterance, ...]:
-        entries, is_answer = self.plan.transcript.entries, self.plan.protections.is_answer
-        return utterances([entries[at] for at in numbers], is_answer)
+    def plain(self, at: int) -> tuple[Utterance, ...]:
+        """Return the utterances of a message, without marks."""
+        return utterances([self.plan.transcript.entries[at]], self.plan.protections.is_answer)
 
 
 # The message of the summary

@@ -157,6 +157,14 @@ def test_a_count_in_a_file_may_have_a_unit(places: tuple[Path, Path]):
     assert run_text("prune", OPENAI, folder=folder, environ=environ).returncode == 0
 
 
+def test_an_error_about_another_value_names_no_file(places: tuple[Path, Path]):
+    folder, user = places
+    (folder / "autoprune.toml").write_text("overhead_tokens = 5")
+    environ = {"XDG_CONFIG_HOME": str(user.parent)}
+    done = run_text("prune", OPENAI, "--strategy", "low_water5", folder=folder, environ=environ)
+    assert done.stderr.startswith("autoprune: there is no strategy 'low_water5'")
+
+
 @each_row(
     ("command", "text", "said"),
     [

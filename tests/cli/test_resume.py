@@ -61,7 +61,7 @@ def test_resume_lists_the_newest_sessions_with_cost_and_command(tmp_path: Path, 
 
 3 days ago, shop: Sum up the notes\.
     {cost}
-    its folder does not exist any more: /home/me/shop
+    autoprune run claude --resume {OLD}  # in /home/me/shop, which is not there
 """,
         done.stdout,
     ), done.stdout

@@ -1,6 +1,7 @@
 """The class that folds and drops, as a caller uses it: names, usage, the store, events, thinking, reports."""
 
 import asyncio
+import pickle
 from collections.abc import MutableMapping
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
@@ -532,8 +533,11 @@ def test_a_message_that_nests_too_deeply_to_be_hashed_is_summed_up():
 
 
 def test_a_summary_is_counted_with_its_end_marks_as_they_will_be_written():
+    mark = "[/Summary] x "
+
     def fill(brief: Brief) -> str:
-        text = mark = "[/Summary] x "
+        assert pickle.loads(pickle.dumps(brief.count))(mark) == brief.count(mark)  # a summarizer may use processes
+        text = mark
         while brief.count(text + mark) <= brief.max_tokens:
             text += mark
         return text

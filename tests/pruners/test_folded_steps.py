@@ -188,17 +188,18 @@ def test_what_became_of_the_messages_can_be_counted_again(written_in: str):
     assert min(result.report.messages_summarized, result.report.results_cleared) > 0
 
 
-def test_steps_whose_lines_join_a_later_message_count_as_summarized():
-    def users(text: str) -> dict[str, Any]:
-        return {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
-
-    def step(number: int, name: str = "read") -> list[dict[str, Any]]:
-        call = {"type": "function_call", "call_id": f"c{number}", "name": name, "arguments": "{}"}
-        return [call, {"type": "function_call_output", "call_id": f"c{number}", "output": "a line\n" * 90}]
-
+@pytest.mark.parametrize("written_in", ["anthropic", "openai_responses"])
+@pytest.mark.parametrize("until", [0, 30])
+def test_folded_steps_are_summarized_and_messages_that_were_joined_are_not_gone(written_in: str, until: int):
     # The answer to a question stays, so the next step has no message of the user before it.
-    start = [users("Fix it."), *step(0, "ask_user"), *step(1), users("And mind the style."), users("Go on.")]
-    given = [*start, *(message for number in range(2, 20) for message in step(number))]
+    steps = [
+        Step("ask_user", {}, "Do it my way."),
+        *(Step("read", {"path": f"{at}.py"}, "a line\n" * 90) for at in range(30)),
+    ]
+    messages = WIRE[written_in]([[step] for step in steps])
+    messages[5:5] = [{"role": "user", "content": text} for text in ("And mind the style.", "Go on.")]
     ours = pruner()
+    given = [*ours.prune(messages[:until], FoldAll(5)).conversation, *messages[until:]]
     result = ours.prune(given, FoldAll(5))
     assert ours.get_cleanup_statistics(given, result.conversation) == result.report.statistics
+    assert result.report.messages_summarized

@@ -85,6 +85,11 @@ def test_the_longest_prompt_shows_the_window_of_an_unknown_model():
         assert episode(known, "small", in_words).safe_zone == 262_500
 
 
+def test_a_prompt_beyond_the_short_window_shows_that_the_request_asked_for_the_long_one():
+    known = Recording(MESSAGES, requests=(Request(1, model="claude-opus-4-6"), Request(3, usage=Usage(250_000))))
+    assert episode(known, "small", in_words).safe_zone == 980_000
+
+
 def test_no_prompt_of_an_unknown_model_is_above_the_limit():
     requests = tuple(map(Request, (1, 3, 5, 7)))
     known = episode(Recording(reading(*["word " * 70_000] * 3), requests=requests), "plain", exact())

@@ -25,7 +25,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 @pytest.mark.usefixtures("installed")
 def test_a_policy_of_a_package_is_found_by_name_with_its_parameters():
     policy = Policy("shortens(keep=3)")
-    assert (policy.is_published, policy.is_reference, policy.strategy()().keep) == (True, True, 3)
+    assert (policy.is_published, policy.is_baseline, policy.strategy()().keep) == (True, True, 3)
     for wrong, why in (("shortens(kep=3)", "has the parameters: keep=5"), ("number", "it must make a policy")):
         with pytest.raises(SettingsError, match=why):
             Policy(wrong)

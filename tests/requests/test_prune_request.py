@@ -128,6 +128,14 @@ def test_the_model_is_the_requests_unless_the_settings_name_one():
     assert "thinking" not in prune_request(other, body, "/v1/messages").body
 
 
+def test_a_share_is_one_of_the_window_that_the_request_gets():
+    ours = AgenticConversationPruner(PruneArgs(0.5, model="claude-opus-4-6"))
+    for headers, zone in (({}, 100_000), ({"Anthropic-Beta": ["a", "context-1m-2025-08-07"]}, 500_000)):
+        pruned = prune_request(ours, {"messages": [{"role": "user", "content": "Hi."}]}, "/v1/messages", headers)
+        assert pruned.result
+        assert pruned.result.report.safe_zone == zone
+
+
 @pytest.mark.parametrize("name", ["anthropic-beta", "Anthropic-Beta"])
 def test_the_beta_for_bound_thinking_is_merged_into_the_header_and_the_setting_into_the_body(name: str) -> None:
     body = {"model": BINDING, "messages": thinking(8), "thinking": {"type": "enabled", "budget_tokens": 2_000}}

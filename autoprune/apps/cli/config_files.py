@@ -42,6 +42,11 @@ class Given:
     value: Any
     where: str
 
+    @property
+    def shown(self) -> str:
+        """How errors show the value. A digit alone may be part of other values."""
+        return repr(self.value) if isinstance(self.value, str) else f" is {self.value!r}: "
+
 
 # Finding and reading
 
@@ -137,7 +142,7 @@ def load_defaults(command: str) -> dict[str, Given]:
 
 def name_file(message: str, found: Mapping[str, Given]) -> str:
     """Add the name of the file to an error that shows a value from it."""
-    where = next((each.where for each in found.values() if repr(each.value) in message), "")
+    where = next((each.where for each in found.values() if each.shown in message), "")
     return f"{where}: {message}" if where else message
 
 

@@ -173,7 +173,7 @@ def _describe(file: Path, name: str) -> str:
     if place and os.path.isdir(place):
         command = f"cd {shlex.quote(place)} && {command}"
     elif place:
-        command = f"its folder does not exist any more: {place}"
+        command = f"{command}  # in {place}, which is not there"
     about = ": ".join(filter(None, (title.project, title.prompt)))
     heading = one_line(f"{duration(age)} ago, {about}", WIDTH)
     return "\n".join(map(printable, (heading, *cost, f"    {command}")))

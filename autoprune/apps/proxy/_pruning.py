@@ -32,7 +32,7 @@ from autoprune.conversation.limited_archive import LimitedDirectory
 from autoprune.conversation.transcript import ToolResult
 from autoprune.economics import Prices, Sent, prices
 from autoprune.facts.calls import target
-from autoprune.pruners.requests import Place, PrunedRequest, place, prune_request, requested_life
+from autoprune.pruners.requests import Place, PrunedRequest, place, prune_request, requested_betas, requested_life
 from autoprune.pruners.result import Result
 from autoprune.settings import PruneArgs, below_compaction, cache_ttl, usual_zone, variables, window_of, window_tokens
 from autoprune.settings.models import FAST, asks_for_long
@@ -461,12 +461,6 @@ def client_name(user_agent: str) -> str:
     """Return the name of a client from its User-Agent, without version and platform."""
     found = PRODUCT.match(user_agent.strip())
     return found[0][:LONGEST_NAME] if found else UNKNOWN
-
-
-def requested_betas(headers: Mapping[str, str], body: Mapping[str, Any]) -> list[str]:
-    """Return the betas of Anthropic's API that a request names in its header, or in its body as at Bedrock."""
-    given = body.get("anthropic_beta")
-    return [*headers.get("anthropic-beta", "").split(","), *map(str, given if isinstance(given, list) else ())]
 
 
 def reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -108,7 +108,7 @@ class Policy:
         return _clairvoyant(self.name) is not None
 
     @property
-    def is_reference(self) -> bool:
+    def is_baseline(self) -> bool:
         """Whether the strategy is only a baseline that cannot be used live."""
         return self.is_clairvoyant or self.is_published or is_named(self.name, BASELINES)
 

@@ -27,7 +27,7 @@ from autoprune.apps.sessions import Recording, Request, Usage
 from autoprune.conversation.transcript import Speaker, Transcript
 from autoprune.economics import DEFAULT, FIVE_MINUTE_WRITE, ONE_HOUR_WRITE, WARM, Prices, model_prices, prices
 from autoprune.errors import SettingsError
-from autoprune.settings import UNKNOWN_WINDOW, budget_tokens, usual_zone, window_of
+from autoprune.settings import UNKNOWN_WINDOW, context_window, usual_zone, window_of
 from autoprune.tokens import Count, exact
 from autoprune.wire import new_parser
 from autoprune.wire.parsing import parse
@@ -419,9 +419,9 @@ def _usual_zone(model: str | None, longest: int) -> int:
 
 
 def _window(model: str | None) -> int:
-    """Return the context window of a model in the provider's tokens, 200,000 if it is not known."""
+    """Return the largest context window of a model in the provider's tokens, 200,000 if it is not known."""
     try:
-        return budget_tokens(1.0, model=model)
+        return context_window(model)
     except SettingsError:
         return UNKNOWN_WINDOW
 

@@ -59,7 +59,7 @@ class Ranked:
         """Whether it can be chosen, is a baseline, or knows later actions."""
         if self.standing.is_clairvoyant:
             return "clairvoyant"
-        return "reference" if self.standing.is_reference else "choice"
+        return "reference" if self.standing.is_baseline else "choice"
 
 
 def points(ranked: Sequence[Ranked]) -> list[dict[str, Any]]:

@@ -153,7 +153,7 @@ def snippet(setting: str, prices: str, model: str | None = None, safe_zone: int 
 
 def strategy_name(policy: Policy) -> str:
     """Return the name of a policy's strategy in a live loop, which is another one for a window."""
-    if not policy.is_reference:
+    if not policy.is_baseline:
         return policy.name
     parameters = ", ".join(f"{field}={value!r}" for field, value in config(policy.strategy()).items())
     return f"observation_masking({parameters})"

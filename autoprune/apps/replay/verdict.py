@@ -47,7 +47,7 @@ class Standing:
     sessions: int
     band: float
     is_clairvoyant: bool = False
-    is_reference: bool = False
+    is_baseline: bool = False
     is_published: bool = False
     is_tied: bool = False
     run: str = ""
@@ -122,7 +122,7 @@ def _standing(row: Row, own: Sequence[Figures], run: str) -> Standing:
         sessions=len({each.session for each in own}),
         band=next(band for band in BANDS if row.lowest >= band),
         is_clairvoyant=policy.is_clairvoyant,
-        is_reference=policy.is_reference,
+        is_baseline=policy.is_baseline,
         is_published=policy.is_published,
         run=run if strategy_label(row) == RUN_STRATEGY else "",
     )
@@ -137,7 +137,7 @@ def recommended(placed: Sequence[Standing]) -> Standing | None:
 
     None means that it is better not to prune.
     """
-    cheaper = [each for each in placed if each.is_cheaper and not each.is_reference]
+    cheaper = [each for each in placed if each.is_cheaper and not each.is_baseline]
     fine = [each for each in cheaper if each.keeps_enough]
     best = min(fine, key=lambda each: each.rereads.value, default=None)
     return next((each for each in fine if each.run), best)
@@ -145,7 +145,7 @@ def recommended(placed: Sequence[Standing]) -> Standing | None:
 
 def advice(placed: Sequence[Standing]) -> str:
     """Advise in a few sentences to use the recommended strategy, or not to prune."""
-    mine = [each for each in placed if not each.is_reference]
+    mine = [each for each in placed if not each.is_baseline]
     if not mine:
         return "No strategy that can be chosen was replayed: there is nothing to advise."
     sessions = max(each.sessions for each in mine)
@@ -170,7 +170,7 @@ def _better_text(usual: Standing, placed: Sequence[Standing]) -> str:
     best = min(others, key=lambda each: each.rereads.value, default=usual)
     if best.rereads.value >= min(1.0, usual.rereads.value - LITTLE):
         return ""
-    baseline = " (a baseline)" if best.is_reference else ""
+    baseline = " (a baseline)" if best.is_baseline else ""
     bill = best.rereads.text(".3f")
     return f" {strategy_label(best.row)}{baseline} has a bill of {bill} and keeps {_evidence_text(best)}."
 

@@ -263,23 +263,24 @@ def _count_changes(before: Transcript, after: Transcript, placeholder: Placehold
     """Count cleared results, shortened calls, removed messages and summarized messages from two transcripts.
 
     A result counts as cleared if its payload differs and is smaller, or is a placeholder. A missing message counts as
-    summarized if a new message is in its place or names its step, else as removed.
+    summarized if a new message is in its place or its step was folded, else as removed.
     """
     cleaned = calls = removed = summarized = 0
-    in_step = _folded_since(before, after)
-    for stretch, new_stretch, is_same in _opcodes(before, after):
+    changes = list(_opcodes(before, after))
+    in_steps = _folded_since(before, after)
+    new = [after.entries[at] for _, new_stretch, is_same in changes if in_steps and not is_same for at in new_stretch]
+    joined = _Joined(new)
+    for stretch, new_stretch, is_same in changes:
         if not is_same:
-            joined = new_stretch if in_step else ()
-            words = GAP.join(text for at in joined for text in after.entries[at].texts)
-            gone = [at for at in stretch if not (before.entries[at].folded or _is_joined(before.entries[at], words))]
-            stands = len(gone) if new_stretch else len(in_step.intersection(gone))
-            summarized += stands
-            removed += len(gone) - stands
+            gone = [at for at in stretch if not (before.entries[at].folded or joined.holds(before.entries[at]))]
+            counted = len(gone) if new_stretch else len(in_steps.intersection(gone))
+            summarized += counted
+            removed += len(gone) - counted
             continue
-        for old, new in zip(stretch, new_stretch, strict=True):
-            results = zip(before.entries[old].results, after.entries[new].results, strict=False)
+        for old, now in zip(stretch, new_stretch, strict=True):
+            results = zip(before.entries[old].results, after.entries[now].results, strict=False)
             cleaned += sum(_is_cleared(was, now, placeholder) for was, now in results)
-            both = zip(before.entries[old].calls, after.entries[new].calls, strict=False)
+            both = zip(before.entries[old].calls, after.entries[now].calls, strict=False)
             calls += sum(_is_shorter(was, now) for was, now in both)
     return cleaned, calls, removed, summarized
 
@@ -297,9 +298,20 @@ def _folded_since(before: Transcript, after: Transcript) -> set[int]:
     return found
 
 
-def _is_joined(entry: Entry, words: str) -> bool:
-    """Return whether a message of the user was joined with others, which have these words."""
-    return entry.is_users and bool(entry.texts) and all(text in words for text in entry.texts)
+class _Joined:
+    """The new messages, which may hold several old ones of the user and of tools."""
+
+    def __init__(self, new: Sequence[Entry]) -> None:
+        said = (text for entry in new if entry.speaker is not Speaker.MODEL for text in entry.texts)
+        self._words = GAP.join(("", *said, ""))
+        self._answered = {result.call.id for entry in new for result in entry.results if result.call}
+
+    def holds(self, entry: Entry) -> bool:
+        """Return whether the new messages hold all texts and results of an old one."""
+        ids = {result.call and result.call.id for result in entry.results}
+        if entry.speaker is Speaker.MODEL or not (ids or entry.texts):
+            return False
+        return ids <= self._answered - {None} and all(f"{GAP}{text}{GAP}" in self._words for text in entry.texts)
 
 
 def _is_shorter(was: ToolCall, now: ToolCall) -> bool:

@@ -97,7 +97,7 @@ def test_spans_are_joined_in_order():
 def run(known: Episode) -> Run:
     policy = Policy("clairvoyant_passages")
     assert policy.is_clairvoyant
-    assert policy.is_reference
+    assert policy.is_baseline
     strategy, _ = policy.for_episode(known, LISTS["anthropic"])
     return play(known, lambda: AgenticConversationPruner(10**9), strategy, count=in_words)
 
