@@ -44,6 +44,13 @@ def test_the_demo_is_a_session_that_replay_advises_to_prune():
     assert "broke a guarantee" not in done.stdout
 
 
+def test_the_command_for_the_tests_is_the_one_of_contributors_and_of_every_change():
+    (whole,) = re.findall(r"`(python3 -m venv [^`]*pytest)`", README)
+    assert f"\n    {whole}\n" in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert [step for step in whole.split(" && ") if f"\n    {step}" not in script] == []
+
+
 def test_the_commands_run_one_after_the_other(tmp_path: Path):
     run_commands(README, tmp_path)
 
