@@ -75,7 +75,6 @@ import_module("loguru").logger.disable("autoprune")
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name on first access."""
     if name not in LAZY:
         raise AttributeError(f"module 'autoprune' has no attribute {name!r}")
     return getattr(import_module(f"autoprune.{LAZY[name]}"), name)

@@ -61,7 +61,6 @@ class RuleError(ConversationError):
     """A conversation that its provider would reject; `problems` lists the rules that it breaks."""
 
     def __init__(self, message: str, problems: Sequence[object] = ()) -> None:
-        """Set the message and the problems."""
         super().__init__(message)
         self.problems = tuple(problems)
 

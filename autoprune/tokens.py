@@ -169,7 +169,6 @@ class Memo(TextCache[int]):
     """A counter that remembers the tokens of texts."""
 
     def __init__(self, count: Count, characters: int = MEMO_CHARACTERS) -> None:
-        """Cache the counts of `count`."""
         super().__init__(characters)
         self.count = count
 

@@ -90,7 +90,6 @@ class PolicyPrompts:
         pauses: Mapping[int, float] | None = None,
         count_message: Callable[[object], int] = lambda message: 0,
     ) -> None:
-        """Start before the first request."""
         self._policy = policy
         self._transcript = transcript
         self._requests = {start: number for number, start in enumerate(requests)}
@@ -128,7 +127,6 @@ class PolicyPrompts:
         )
 
     def _apply(self, start: int, changes: Changes) -> list[Any]:
-        """Build the prompt from checked changes."""
         by_message: dict[int, dict[Part, str]] = {}
         for part, text in changes.texts.items():
             by_message.setdefault(part.location.message, {})[part] = text

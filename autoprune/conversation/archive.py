@@ -76,7 +76,6 @@ class Directory(MutableMapping[str, str]):
         self._is_clean = False
 
     def __repr__(self) -> str:
-        """Return the expression that creates this archive."""
         return f"Directory({self.path!r})"
 
     def __getitem__(self, key: str) -> str:
@@ -134,7 +133,6 @@ class Directory(MutableMapping[str, str]):
         return (id for name in names if name.endswith(SUFFIX) and ID.fullmatch(id := name.removesuffix(SUFFIX)))
 
     def __len__(self) -> int:
-        """Return the number of payloads."""
         return sum(1 for _ in self)
 
     def _file(self, key: object) -> str:

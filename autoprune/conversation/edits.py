@@ -102,7 +102,6 @@ class CustomReason(str):
         return reason
 
     def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]
-        """Return the arguments for pickle and copy."""
         return str(self), self.sentence
 
 

@@ -295,7 +295,6 @@ class TextRatio:
     """
 
     def __init__(self) -> None:
-        """Start without any prompt."""
         self._found: list[float] = []
         self._before = (0, 0, 0, 0)
 

@@ -118,7 +118,6 @@ def _read_tool_message(message: Mapping[str, object], content: object, at: int, 
 
 
 def _read_answer(message: Mapping[str, object], content: object, at: int, weight: int, parser: Parser) -> Entry:
-    """Read the model's message."""
     calls, spent = _read_calls(message, at, parser)
     blocks = content if isinstance(content, list) else [] if content is None else [content]
     # Models that write blocks repeat their calls in the content; those were counted in `tool_calls`.
@@ -129,7 +128,6 @@ def _read_answer(message: Mapping[str, object], content: object, at: int, weight
 
 
 def _read_calls(message: Mapping[str, object], at: int, parser: Parser) -> tuple[list[ToolCall], int]:
-    """Read the calls of a message, and count their tokens."""
     found: list[ToolCall] = []
     spent = 0
     for name in CALLS:

@@ -190,7 +190,6 @@ def _is_file(item: object) -> bool:
 
 
 def _read_answer_part(part: Mapping[str, object], path: Path, parser: Parser) -> Entry:
-    """Read one part of the model's message."""
     kind, content = part.get("part_kind"), part.get("content")
     if kind in CALLS:
         tool, arguments = part.get("tool_name"), part.get("args")

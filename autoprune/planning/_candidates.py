@@ -108,7 +108,6 @@ class References:
     """Track in one walk the newest result of each read, and which of them a later answer refers to."""
 
     def __init__(self) -> None:
-        """Start before the first message."""
         self._shown: dict[str, dict[str, Shown]] = {}  # by path and arguments, the newest last
         self._needed: dict[Shown | None, list[ToolResult]] = {}  # with the answers that refer to them
 

@@ -43,7 +43,6 @@ class Steps:
     """The steps of a conversation that are finished and still in the prompt, oldest first."""
 
     def __init__(self) -> None:
-        """Start before the first message."""
         self.finished: list[Step] = []
         self._open: Step | None = None
         self._is_answering = False  # whether the open step has no results yet

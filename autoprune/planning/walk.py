@@ -316,7 +316,6 @@ class Walk:
             self._parts.record_text(result, text, saved)
 
     def _is_gone(self, result: ToolResult) -> bool:
-        """Return whether a result was cleared."""
         return result in self.edits and self.edits[result].reason not in SHOWING
 
     def _restore(self, answer: ToolResult, whole: ToolResult) -> bool:

@@ -320,7 +320,6 @@ class Configured:
         self._clear_caches()
 
     def _clear_caches(self) -> None:
-        """Start with empty caches."""
         self._counters: dict[str | None, tuple[Memo, str | None]] = {}
         self._memory = Memory(self.remember)
         # The summaries that are being written, by event loop and key; a lock goes with the last call that uses it.
@@ -332,7 +331,6 @@ class Configured:
         return {**state, "formats": [each.__name__ if isinstance(each, ModuleType) else each for each in self.formats]}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        """Restore the attributes, with empty caches."""
         vars(self).update(state)
         self.formats = tuple(import_module(each) if isinstance(each, str) else each for each in state["formats"])
         self._clear_caches()

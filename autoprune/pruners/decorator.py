@@ -96,7 +96,6 @@ def prune_history(
 
 
 async def _prune_async(pruner: Prunes, messages: list[Any], strategy: str | Strategy | None) -> Result[Any]:
-    """Prune with `aprune` if the pruner has it, else with `prune`."""
     aprune = getattr(pruner, "aprune", None)
     return pruner.prune(messages, strategy) if aprune is None else cast(Result[Any], await aprune(messages, strategy))
 
@@ -159,7 +158,6 @@ class _Call:
     handed: tuple[Any, ...] = ()
 
     def with_messages(self, messages: list[Any], handed: tuple[Any, ...] = ()) -> "_Call":
-        """Return the call with other messages."""
         state = messages if self.state is self.messages else _copy_with(self.state, self.field, messages)
         if isinstance(self.at, str):
             return replace(self, keywords={**self.keywords, self.at: state}, handed=handed)

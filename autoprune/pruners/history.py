@@ -154,7 +154,6 @@ class Branches:
     """The most recently used branches of a conversation. Thread-safe."""
 
     def __init__(self) -> None:
-        """Start with none."""
         self._known: list[Branch] = []
         self._lock = Lock()
 

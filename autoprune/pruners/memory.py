@@ -101,7 +101,6 @@ class Remembered:
     """
 
     def __init__(self, key: object, cleared: Collection[Location] = ()) -> None:
-        """Start before the first message."""
         self.key = key
         self.cleared = cleared
         self.snapshots: list[Any] = []
@@ -237,7 +236,6 @@ class Memory:
     """
 
     def __init__(self, most: int = REMEMBERED) -> None:
-        """Start with an empty memory for at most `most` conversations."""
         self._most = most
         self._kept: list[Remembered] = []
         self._lock = Lock()

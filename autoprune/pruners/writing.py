@@ -89,7 +89,6 @@ class SummaryWriter:
     _fresh: list[str] = field(default_factory=list)  # notes about the text that is being written
 
     def __post_init__(self) -> None:
-        """Start with the planned edits."""
         self.edits = self.plan.edits
         self.title = escape_end_mark(self.title).strip()
         self._hash_message = cache(self._hash)

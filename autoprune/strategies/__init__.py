@@ -64,7 +64,6 @@ LAZY = {"CacheAware": "cache_aware", "Folding": "folding", "PerResult": "per_res
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name's module when the name is first used."""
     if name not in LAZY:
         raise AttributeError(f"module 'autoprune.strategies' has no attribute {name!r}")
     return getattr(import_module(f"autoprune.strategies.{LAZY[name]}"), name)

@@ -52,7 +52,6 @@ class Cut:
     saves: int = 0
 
     def __or__(self, other: "Cut") -> "Cut":
-        """Return both cuts as one."""
         return Cut(min(self.first, other.first), self.saves + other.saves)
 
 
@@ -60,7 +59,6 @@ class Bills:
     """The two bills of one walk, in input tokens. `excess` is the share by which the pruned one may be higher."""
 
     def __init__(self, prices: Prices, excess: float = 0.0) -> None:
-        """Start before the first request."""
         self.reprice(prices)
         self.unpruned = self.pruned = 0.0  # up to the previous request
         self._most = 1 + excess

@@ -203,7 +203,6 @@ class CacheAwareState(BaseStrategy):
     """The state of one walk: the worth of results, the cleared results, and the cost of waiting so far."""
 
     def __init__(self, strategy: CacheAware, known: Prices) -> None:
-        """Start before the first request."""
         self.name = strategy.name
         self._strategy = strategy
         self._prices = known
@@ -263,7 +262,6 @@ class CacheAwareState(BaseStrategy):
         self._used.clear(self._past.marked_at(view.request))
 
     def _begin(self, view: View) -> None:
-        """Read what is new at this request."""
         self._observe(view)
         if view.invoice and view.invoice.read and (known := self._prices.with_reads) is not self._prices:
             self._charge(known)
@@ -346,7 +344,6 @@ class CacheAwareState(BaseStrategy):
         return Rationale(decisions, partial(_reason, reasons))
 
     def _observe(self, view: View) -> None:
-        """Read the new messages."""
         for at, as_read in enumerate(islice(view.entries, self._read, None), self._read):
             entry = replace(as_read, results=tuple(map(view.as_sent, as_read.results))) if as_read.results else as_read
             self._worth.observe(entry)
@@ -381,7 +378,6 @@ class CacheAwareState(BaseStrategy):
         return CustomReason(f"{trigger}, {what}", f"{TRIGGERS[trigger]}; {self._sentence(what)}")
 
     def _why_kept(self, candidate: Candidate) -> CustomReason:
-        """Explain why a candidate stays."""
         result, what = candidate.result, self._describe(candidate)
         if result not in self._in_use and self._worth_of(candidate) != inf:
             is_unused = self._strategy.stay > 0 and self._used.used_at(result) is None
@@ -593,7 +589,6 @@ class CacheAwareState(BaseStrategy):
 
 
 def _worth_text(worth: float) -> str:
-    """Format the worth of a result as text."""
     return TINY if worth == inf else f"worth {worth:.2g}" if worth < 100 else "worth over 100"
 
 

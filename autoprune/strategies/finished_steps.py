@@ -135,7 +135,6 @@ class FinishedSteps:
     """Tracks in one walk which steps have to stay, and describes the others."""
 
     def __init__(self) -> None:
-        """Start before the first message."""
         self._newest: dict[str, ToolCall] = {}  # by tool
         self._written: dict[str, ToolCall] = {}  # the newest text of a file, by path, until it is read
 
@@ -267,7 +266,6 @@ class Gone:
     """The results and steps that are gone at a point of a walk. Results are known by their identity."""
 
     def __init__(self, *, folds_steps: bool) -> None:
-        """Start before the first message."""
         self._decided = [-1]  # the requests at which something was cleared, in order
         self.gone: dict[int, str] = {}  # the shortest placeholders of cleared results
         self.fetched_again: set[int] = set()

@@ -94,11 +94,9 @@ class Folding(BaseFoldingStrategy):
         return self.results is not None and self.results.has_written(result)
 
     def _is_many(self, view: FoldView) -> bool:
-        """Return whether there are too many messages."""
         return self.over_messages is not None and view.count > self.over_messages
 
     def _is_large(self, view: FoldView) -> bool:
-        """Return whether there are too many tokens."""
         return self.over_share is not None and view.tokens > self.over_share * view.limit
 
     def _messages_per_group(self) -> int:

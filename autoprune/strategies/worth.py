@@ -65,7 +65,6 @@ class _Known:
 
     @cached_property
     def tokens(self) -> int:
-        """The tokens of the payload."""
         return self.result.tokens
 
     @cached_property
@@ -163,7 +162,6 @@ class InUse:
     """Track in one walk which results the agent is likely to look back at, regardless of their content."""
 
     def __init__(self) -> None:
-        """Start before the first message."""
         self.failure: ToolResult | None = None  # the newest failure, without calls that did not run
         self._only_read = True  # whether that call only read
         self._failed: set[int] = set()  # results by identity
@@ -391,7 +389,6 @@ class UseTracker:
     """Track in one walk which results the agent has used, and by which request."""
 
     def __init__(self) -> None:
-        """Start before the first message."""
         self._events: list[_Read | _Texts | ToolResult] = []  # what was read, written and cleared
         self._cleared: set[ToolResult] = set()
         self._words: dict[ToolResult, Set[str]] = {}  # of the results that a text was compared with

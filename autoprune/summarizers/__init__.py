@@ -61,7 +61,6 @@ LAZY = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name's module when the name is first used."""
     if name not in LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(LAZY[name]), name)

@@ -55,7 +55,6 @@ class Tally:
     failed: int = 0
 
     def __str__(self) -> str:
-        """Format the heading."""
         name, unit = self.key
         return f"{name}: {sections.quantity(self.times, unit)}" + (f", {self.failed} failed" if self.failed else "")
 
@@ -90,7 +89,6 @@ class Line:
         return details and (self.text, self.is_failed) == (before.text, before.is_failed)
 
     def __str__(self) -> str:
-        """Format the line, with its details below."""
         repeated = f" ×{self.times}" if self.times > 1 or ENDS_IN_TIMES.search(self.text) else ""
         first = f"- {'failed ' if self.is_failed else ''}#{self.number} {self.text}{repeated}"
         return "\n".join((first, *(DETAIL + line for line in self.details)))
@@ -119,7 +117,6 @@ class Trace:
         return sum(total.times for total in self.totals if total.key == USER) - sum(line.times for line in self.said)
 
     def __str__(self) -> str:
-        """Format each heading with its lines below."""
         below = {total.key: [str(total)] for total in self.totals}
         if self.left_out:
             below[USER][0] += f", {self.left_out} left out"

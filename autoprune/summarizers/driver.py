@@ -52,7 +52,6 @@ class Budget:
     started: float = field(init=False)
 
     def __post_init__(self) -> None:
-        """Start the clock."""
         self.started = self.clock()
 
     @property

@@ -144,7 +144,6 @@ class Frame:
     """
 
     def __init__(self, brief: Brief, *, is_kept: bool) -> None:
-        """Find the request and the room for the text."""
         self.brief = brief
         self.is_kept = is_kept
         self.request = escape_end_mark(request_of(brief)).strip()

@@ -325,7 +325,6 @@ def _is_same(one: MessageDraft, other: MessageDraft, shape: Shape) -> bool:
 
 
 def _merge(group: Sequence[MessageDraft], shape: Shape) -> MessageDraft:
-    """Merge several messages into the first."""
     first = group[0]
     if any(one.role != first.role for one in group):
         message = first.message if is_part(first.message, shape) else with_item(first.message, "role", "user")
@@ -373,7 +372,6 @@ def _place_results(drafts: Sequence[MessageDraft], shape: Shape, log: Log, open_
 
 
 def _events(one: MessageDraft, shape: Shape) -> Iterator[Event]:
-    """Yield the calls and results of a message."""
     for index, block in one.blocks:
         if (keys := shape.call_keys(one.role, block)) is not None:
             yield Event((one.at, index), True, keys)

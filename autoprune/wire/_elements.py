@@ -158,7 +158,6 @@ class Fences:
     """A scan for fenced blocks that reads each part of a text once."""
 
     def __init__(self, text: str) -> None:
-        """Start before the text."""
         self.text = text
         self._words = self._at = 0
         self._opened: re.Match[str] | None = None

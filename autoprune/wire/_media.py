@@ -116,7 +116,6 @@ def _find_openai(block: Block) -> Medium | None:
 
 
 def _find_anthropic(block: Block) -> Medium | None:
-    """Find the medium in a block of Anthropic Messages."""
     return _find_typed(block, ANTHROPIC_TYPES)
 
 

@@ -121,7 +121,6 @@ class Log:
     """The problems for one round of repairs, and the repairs made so far."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
-        """Start with the problems and without repairs."""
         self.repairs: list[Repair] = []
         self._found: dict[int, list[Problem]] = {}
         for problem in problems:

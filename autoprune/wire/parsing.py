@@ -127,7 +127,6 @@ class CallTracker:
     """The calls that wait for a result. Calls with an id stay open; calls in a text are open for one request."""
 
     def __init__(self) -> None:
-        """Begin without open calls."""
         self._by_id: dict[str, deque[ToolCall]] = {}
         self._closed: dict[int, ToolCall] = {}  # by identity, since a call may be in several queues
         self.begin_request()

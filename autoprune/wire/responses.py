@@ -507,7 +507,6 @@ def repair_round(
 
 
 def _fill_fields(items: Sequence[object], log: Log) -> list[Any]:
-    """Add the missing required fields."""
     mappings = [fields_of(item) for item in items]
     used = {string_of(item.get("call_id")) for item in mappings}
     answered = {key for item in mappings if kind(item) in CALL_OF and (key := pair_key(item))}
@@ -543,7 +542,6 @@ def _early_outputs(items: Sequence[object]) -> dict[int, int]:
 
 
 def _move_outputs(items: Sequence[object], early: Mapping[int, int], log: Log) -> Round:
-    """Move outputs that precede their calls behind these calls."""
     outputs = {call: items[output] for output, call in early.items()}
     kept: list[Any] = []
     for at, item in enumerate(items):

@@ -170,7 +170,6 @@ class _Reader:
                 self.native |= {path, path[:-1]}  # the fields beside a payload belong to the result too
 
     def message_texts(self, known: Mapping[str, object]) -> Iterator[str]:
-        """Yield the texts of a message, in order; some may be blank."""
         if () in self.native:
             return
         holders = [name for name in HOLDERS if known.get(name) is not None]

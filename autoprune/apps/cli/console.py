@@ -103,7 +103,6 @@ class Terminal(Console):
     """
 
     def __init__(self, *, stderr: bool = False) -> None:
-        """Write to standard output, or to standard error."""
         super().__init__(stderr=stderr, color_system=None if os.environ.get("NO_COLOR") else "auto")
 
     def on_broken_pipe(self) -> None:

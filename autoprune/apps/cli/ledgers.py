@@ -61,7 +61,6 @@ class Ledgers:
     """Writes the ledgers of conversations in progress to `folder`."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        """Write to the given folder, or to the default one."""
         self.folder = folder or ledger_folder()
         # Another proxy may have a conversation with the same name that started in the same second.
         self._suffix = token_hex(4)

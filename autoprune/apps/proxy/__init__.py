@@ -26,7 +26,6 @@ LAZY = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import the module of a public name when the name is first used."""
     if name not in LAZY:
         raise AttributeError(f"module 'autoprune.apps.proxy' has no attribute {name!r}")
     return getattr(import_module(f"autoprune.apps.proxy.{LAZY[name]}"), name)

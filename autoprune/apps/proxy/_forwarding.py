@@ -108,7 +108,6 @@ class RawURL(httpx.URL):
         return self._target
 
     def __str__(self) -> str:
-        """Return the URL without its query."""
         return str(self.copy_with(query=None))
 
 

@@ -40,7 +40,6 @@ class CarryingCost:
     """The cost so far of carrying results that could be cleared. A subclass may also shorten results."""
 
     def __init__(self, strategy: Clairvoyant) -> None:
-        """Start without debts."""
         self.name = strategy.name
         self._strategy = strategy
         self._owed = 0.0

@@ -161,7 +161,6 @@ class Processes:
     """An engine of `replay_files`: `jobs` processes, by default one for each core."""
 
     def __init__(self, jobs: int | None = None) -> None:
-        """Set the number of processes. They start with the first task."""
         self.jobs = jobs or cores()
 
     def __call__(self, do: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[tuple[Task, T | FailedTask]]:
@@ -252,7 +251,6 @@ def on_ray(do: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[tuple[Tas
 
 
 def _connect() -> Any:
-    """Import Ray and connect it to a cluster."""
     try:
         import ray  # type: ignore[import-not-found, unused-ignore]
     except ImportError as error:

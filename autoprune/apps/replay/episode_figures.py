@@ -138,7 +138,6 @@ class Kept:
     in_results: int = 0
 
     def __add__(self, other: "Kept") -> "Kept":
-        """Add the counts."""
         return Kept(self.needed + other.needed, self.kept + other.kept, self.in_results + other.in_results)
 
     @property

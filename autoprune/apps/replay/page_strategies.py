@@ -165,7 +165,6 @@ def _main_table(prices: str, ranked: Sequence[Ranked]) -> Markup:
 
 
 def _rows_by_band(ranked: Iterable[Ranked], width: int) -> Iterator[Markup]:
-    """Yield the rows of the table, with a heading before each band."""
     for band, rows in groupby(ranked, lambda each: _band(each.standing)):
         heading = element("th", element("span", band), scope="rowgroup", colspan=str(width))
         yield element("tr", heading, class_="band")

@@ -41,7 +41,6 @@ class MessageSizes:
     """Estimates the provider's tokens of messages, but only once for each message."""
 
     def __init__(self, episode: Episode, count: Count) -> None:
-        """Start with the sizes of an episode's messages."""
         self._text = episode.sizes.text
         sizes = [round(size, 6) for size in episode.sizes.messages]  # so that equal sizes are equal numbers
         self._sizes = dict(zip(map(id, episode.messages), sizes, strict=True))

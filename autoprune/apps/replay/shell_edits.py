@@ -125,7 +125,6 @@ def _heredoc_edits(heredoc: Heredoc, *, runs_python: bool) -> Iterator[str]:
 
 
 def _output_files(words: Sequence[str]) -> list[str]:
-    """List the files that a command writes its output to."""
     files = [word for word in words[1:] if words[0] == "tee" and word[:1] not in "-<>"]
     for at, word in enumerate(words):
         if target := re.fullmatch(r"1?>{1,2}([^&>].*)?", word):
@@ -287,7 +286,6 @@ def _strings(node: ast.AST, known: Mapping[str, list[str]]) -> list[str]:
 
 
 def _search_texts(node: ast.AST, known: Mapping[str, list[str]]) -> list[str]:
-    """Return the texts that an expression searches for."""
     match node:
         case ast.Call(func=ast.Attribute(attr=name), args=[first, *_]) if name in SEARCHING:
             return _strings(first, known)

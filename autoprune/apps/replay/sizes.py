@@ -110,11 +110,9 @@ class WithThinking:
     """
 
     def __init__(self, format: Format, hidden: Mapping[str, int]) -> None:
-        """Read messages as `format` does."""
         self._format, self._hidden = format, hidden
 
     def __getattr__(self, name: str) -> Any:
-        """Return everything else unchanged."""
         return getattr(self._format, name)
 
     def parse(self, message: Mapping[str, object], at: int, parser: Parser) -> Entry:

@@ -237,7 +237,6 @@ def _rows(call: ToolCall, is_shown: IsShown) -> Iterator[Atom]:
 
 
 def _possible_keys(call: ToolCall) -> Iterator[str]:
-    """Yield the arguments that may hold keys, as texts."""
     known = paths(call)
     for name, value, _ in leaves(arguments(call)):
         text = str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else ""

@@ -33,7 +33,6 @@ class Title:
         return datetime.fromtimestamp(self.time).date().isoformat() if self.time else ""
 
     def __str__(self) -> str:
-        """Join project, date and prompt, as far as they are known."""
         return " · ".join(filter(None, (self.project, self.date, self.prompt)))
 
 

@@ -189,7 +189,6 @@ def strategy_label(row: Row) -> str:
 
 
 def _shortcoming_text(each: Standing) -> str:
-    """Explain why the closest strategy is not recommended."""
     start, kept = f"{strategy_label(each.row)} comes closest: {_bill_sentence(each)}", _evidence_text(each)
     if not each.is_cheaper:
         return f"{start}, and it keeps in view {kept}."

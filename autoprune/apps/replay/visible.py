@@ -29,7 +29,6 @@ class Text:
     """A text of a prompt, in every form that may show an atom."""
 
     def __init__(self, raw: str) -> None:
-        """Store the raw text; its forms and indexes are computed when needed."""
         self.raw = raw
 
     @cached_property
@@ -125,7 +124,6 @@ class Texts:
     """
 
     def __init__(self) -> None:
-        """Start without texts."""
         self._texts: list[Text] = []
         self._by_word: dict[str, list[int]] = {}
         self._by_value: dict[str, list[int]] = {}

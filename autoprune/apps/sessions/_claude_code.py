@@ -146,7 +146,6 @@ def _relink(lines: dict[str, Line]) -> dict[str, Line]:
 
 
 def _lines_before(lines: dict[str, Line], uuid: str) -> dict[str, Line]:
-    """Select the lines of the log before the line `uuid`."""
     return dict(takewhile(lambda named: named[0] != uuid, lines.items()))
 
 

@@ -159,7 +159,6 @@ def _is_copy(record: Record, done: set[str]) -> bool:
 
 
 def _as_parts(content: object) -> list[Object]:
-    """Convert a text, a part or a list of both to parts."""
     items = content if isinstance(content, list) else [content]
     return [{"text": item} if isinstance(item, str) else fields(item) for item in items if isinstance(item, str | dict)]
 

@@ -185,7 +185,6 @@ def _calls(message: Object, wire: Wire) -> list[Object]:
 
 
 def _place(result: Object, order: Mapping[str, int]) -> int:
-    """Find the place of the call that a result answers."""
     response = fields(result.get("functionResponse"))
     names = (result.get("tool_use_id"), result.get("tool_call_id"), response.get("id"), response.get("name"))
     return next((order[name] for name in map(text, names) if name and name in order), 0)
@@ -396,7 +395,6 @@ def _clean_parts(content: Object) -> Object | None:
 
 
 def _api_part(part: Object) -> Message:
-    """Keep only the fields of a part that the API accepts."""
     bare = {name: value for name, value in part.items() if name in PART_FIELDS}
     if "functionCall" in bare:
         called = fields(bare["functionCall"])

@@ -316,13 +316,11 @@ class Report:
     __repr__ = __str__
 
     def __rich__(self) -> object:
-        """Render the report for `rich.print`."""
         from autoprune.pruners.report.drawing import summary
 
         return summary(self)
 
     def _repr_html_(self) -> str:
-        """Render the report as HTML for a notebook."""
         from autoprune.pruners.report.drawing import page
 
         return page(self)

@@ -47,7 +47,6 @@ def _headline(report: Report) -> Text:
 
 
 def _done(report: Report) -> str:
-    """Describe the changes to results and messages."""
     cleared = f"{report.results_cleared} of {report.results} tool results cleared"
     return report.also[2:] if report.plan.folds and not report.plan.edits else f"{cleared}{report.also}"
 
@@ -142,7 +141,6 @@ class Explanation:
     report: Report
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
-        """Render the tables, the legend and the strategy's explanations."""
         if self.report.plan.folds:
             yield _folds(self.report, options.max_width)
             yield ""

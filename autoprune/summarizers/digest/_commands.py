@@ -274,7 +274,6 @@ def _runs_of(script: str, depth: int) -> Iterator[ProgramRun]:
 
 
 def _run_of(words: Sequence[str]) -> ProgramRun:
-    """Create the run of one command."""
     name = words[0].rpartition("/")[2]
     name = match[1] if (match := NUMBERED.fullmatch(name)) else name
     plain, chosen = _split_arguments(words[1:])

@@ -80,7 +80,6 @@ class Digest:
     fallback: ClassVar[None] = None
 
     def __call__(self, brief: Brief) -> Answer:
-        """Return the digest."""
         contents = extend_contents(parse_contents(sendable(brief.previous)), brief.utterances, request_of(brief))
         text = fit_contents(contents, brief.count, brief.max_tokens)
         if not text:
