@@ -10,19 +10,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, islice
 
+import autoprune.facts.outcomes as outcomes
 from autoprune.conversation.messages import one_line
 from autoprune.conversation.transcript import ToolCall, ToolResult
 from autoprune.facts import shell
 from autoprune.facts.calls import arguments, command, paths, polled_command, target, tool_words
-from autoprune.facts.outcomes import (
-    background_id,
-    error_lines,
-    exit_code,
-    has_failed,
-    is_cancellation,
-    is_data,
-    is_refusal,
-)
 from autoprune.facts.shell import (
     LONGEST,
     QUOTED,
@@ -315,17 +307,17 @@ class Action:
     @cached_property
     def failed(self) -> bool | None:
         """Whether the call failed, from its result; None if the result does not say or is missing."""
-        return has_failed(self.result.text, self.result.is_error, self.call) if self.result else None
+        return outcomes.has_failed(self.result.text, self.result.is_error, self.call) if self.result else None
 
     @property
     def is_refused(self) -> bool:
         """Whether the user refused the call."""
-        return bool(self.result and self.failed and is_refusal(self.result.text))
+        return bool(self.result and self.failed and outcomes.is_refusal(self.result.text))
 
     @property
     def is_cancelled(self) -> bool:
         """Whether the call was not made because a parallel call had failed."""
-        return bool(self.result and is_cancellation(self.result.text))
+        return bool(self.result and outcomes.is_cancellation(self.result.text))
 
     @property
     def is_malformed(self) -> bool:
@@ -339,12 +331,12 @@ class Action:
         if script := self.command:
             return shell.is_read_only(script)
         does = {verb for verb, _ in self.files()}
-        return does == {"read"} or (not does and is_data(self.call))
+        return does == {"read"} or (not does and outcomes.is_data(self.call))
 
     @cached_property
     def runs_as(self) -> str:
         """The id of a command that was still running when its result was written; "" for other calls."""
-        return background_id(self.result.text) if self.result else ""
+        return outcomes.background_id(self.result.text) if self.result else ""
 
     @property
     def waits_for(self) -> str:
@@ -354,7 +346,7 @@ class Action:
     @property
     def exit_code(self) -> int | None:
         """The exit code in the result, if it has one."""
-        return exit_code(self.result.text) if self.result else None
+        return outcomes.exit_code(self.result.text) if self.result else None
 
     @property
     def outcome(self) -> str:
@@ -430,7 +422,7 @@ def _end_of_path(text: str, most: int) -> str:
 
 
 def _error_spans(text: str) -> list[tuple[int, int]]:
-    return [*islice(error_lines(text, 0, len(text)), ERROR_SPANS)]
+    return [*islice(outcomes.error_lines(text, 0, len(text)), ERROR_SPANS)]
 
 
 def _error_text(text: str) -> str:

@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 
 from loguru import logger
 
+import autoprune.strategies.catalog as catalog
 from autoprune.conversation.archive import Archive, ArchiveLike, check_archive
 from autoprune.conversation.edits import SENTENCE, Placeholder, apply, element, savings_by_message, strip_thinking
 from autoprune.conversation.messages import fields_of
@@ -40,18 +41,6 @@ from autoprune.settings import (
     safe_zone,
     text_setting,
     variables,
-)
-from autoprune.strategies.catalog import (
-    OPTIONS,
-    STRATEGIES,
-    available,
-    clearing_named,
-    folding_named,
-    hint,
-    is_named,
-    is_plugin,
-    names_folding,
-    no_strategy,
 )
 from autoprune.tokens import Count, ExactCounter, Memo, exact, for_model
 from autoprune.wire import SHIPPED, check_formats, dominant_format, find_formats, roles_in
@@ -235,7 +224,7 @@ def restored(known: Remembered) -> Iterator[str]:
 def _idle_limit(terms: Terms) -> float:
     """Return the tokens up to which the strategy has nothing to do, so that nothing is counted; -1 if it may act."""
     strategy = terms.strategy
-    for name, kind in OPTIONS.items():
+    for name, kind in catalog.OPTIONS.items():
         value = getattr(strategy, name, None)
         if kind is not Retention and value is not None and value is not DEFAULT_PROTECTIONS:
             option(strategy, name, kind)
@@ -312,7 +301,7 @@ class Configured:
                 raise SettingsError(f"{name} is {function!r}: give a function, or None")
         self._given_count = count
         self._clock = clock
-        self.strategies = {**available(folding=self.is_folding)}
+        self.strategies = {**catalog.available(folding=self.is_folding)}
         self.default = next(iter(self.strategies.values()))
         self._has_strategy = strategy is not None
         if strategy is not None:
@@ -417,26 +406,26 @@ class Configured:
         """
         if name is None:
             return self.default, None
-        is_shipped_elsewhere = is_named(name, STRATEGIES) and not self._has(name)
-        if is_shipped_elsewhere or (is_plugin(name) and names_folding(name) != self.is_folding):
+        is_shipped_elsewhere = catalog.is_named(name, catalog.STRATEGIES) and not self._has(name)
+        if is_shipped_elsewhere or (catalog.is_plugin(name) and catalog.names_folding(name) != self.is_folding):
             return self._fallback(name)
         return self._find_strategy(name), None
 
     def _has(self, text: str) -> bool:
         """Return whether a text names one of the strategies, with any parameters."""
-        return text in self.strategies or is_named(text, self.strategies) or is_plugin(text)
+        return text in self.strategies or catalog.is_named(text, self.strategies) or catalog.is_plugin(text)
 
     def _find_strategy(self, text: str) -> Any:
         """Find the strategy that a text names. Raises SettingsError for an unknown name."""
         if text in self.strategies:
             return self.strategies[text]
         if not self._has(text):
-            raise SettingsError(no_strategy(text, self.strategies))
-        return folding_named(text) if self.is_folding else clearing_named(text)
+            raise SettingsError(catalog.no_strategy(text, self.strategies))
+        return catalog.folding_named(text) if self.is_folding else catalog.clearing_named(text)
 
     def _fallback(self, text: str) -> tuple[Any, str]:
         """Return the default strategy, with a note that there is no strategy of that name."""
-        note = f"there is no strategy {text!r}{hint(text, self.strategies)}: {self.default.name} was used"
+        note = f"there is no strategy {text!r}{catalog.hint(text, self.strategies)}: {self.default.name} was used"
         logger.warning(note)
         return self.default, note
 

@@ -12,6 +12,7 @@ from typing import Any, Self, TypeAlias
 
 from loguru import logger
 
+import autoprune.settings as settings
 from autoprune.conversation.archive import ArchiveLike, recall
 from autoprune.conversation.messages import check_conversation
 from autoprune.economics import Invoice, check_invoices, check_pauses, prices
@@ -35,19 +36,6 @@ from autoprune.pruners.memory import Remembered
 from autoprune.pruners.report import Report, cleanup_statistics, constant
 from autoprune.pruners.report.advice import advice, cache_note
 from autoprune.pruners.result import Callbacks, Message, Result, archive_payloads
-from autoprune.settings import (
-    Args,
-    PruneArgs,
-    cache_ttl,
-    fill_in,
-    overhead_tokens,
-    override,
-    safe_zone,
-    text_setting,
-    usual_zone,
-    window_of,
-    window_tokens,
-)
 from autoprune.strategies.catalog import RECOMMENDED, config, description
 from autoprune.strategies.clearing import ToolOutputCleanup
 from autoprune.summarizers.brief import Spent
@@ -258,7 +246,7 @@ class Pruner(Configured):
 
         The keywords are settings of `settings.SETTINGS`, such as model="gpt-5" or overhead_tokens=9_000.
         """
-        args = fill_in(self.args, self._environ, **known)
+        args = settings.fill_in(self.args, self._environ, **known)
         return self if args is self.args else self._with(args=args)
 
     def with_usual_zone(self, strategy: Any = None) -> Self:
@@ -268,9 +256,9 @@ class Pruner(Configured):
         and models whose window is not known, keep the documented default. Both pruners share their caches.
         """
         chosen, _ = self._choose_strategy(strategy)
-        model = text_setting(self.args, "model", self._environ)
-        window = window_tokens(self.args, self._environ) or window_of(model)
-        return self.fill_in(safe_zone=usual_zone(model, window)) if weighs_prices(chosen) and window else self
+        model = settings.text_setting(self.args, "model", self._environ)
+        window = settings.window_tokens(self.args, self._environ) or settings.window_of(model)
+        return self.fill_in(safe_zone=settings.usual_zone(model, window)) if weighs_prices(chosen) and window else self
 
     def with_strategy(self, strategy: Any = None) -> Self:
         """Return a copy whose default is `strategy`, which is looked up now. Both share their caches.
@@ -287,8 +275,8 @@ class Pruner(Configured):
 
         The attributes of an object with settings are not checked, since they are read at each prune.
         """
-        if self.args is None or isinstance(self.args, PruneArgs | Mapping | str | int | float):
-            window_tokens(self.args, self._environ)
+        if self.args is None or isinstance(self.args, settings.PruneArgs | Mapping | str | int | float):
+            settings.window_tokens(self.args, self._environ)
             self.fill_in(window=ANY_WINDOW).plan([])
         return self
 
@@ -305,7 +293,7 @@ class Pruner(Configured):
 
     def count_tokens(self, conversation: list[Any], *, calibration: float = 1.0) -> int:
         """Count the tokens of the prompt, as they are compared with the safe zone."""
-        messages, overhead = check_conversation(conversation), overhead_tokens(self.args, self._environ)
+        messages, overhead = check_conversation(conversation), settings.overhead_tokens(self.args, self._environ)
         transcript = self._reading().transcript(messages, overhead)
         return scale_tokens(transcript.tokens, check_ratio(calibration))
 
@@ -332,7 +320,7 @@ class Pruner(Configured):
 
     def _config(self, strategy: Any) -> dict[str, object]:
         try:
-            return {"safe_zone_tokens": safe_zone(self.args, self._environ), **config(strategy)}
+            return {"safe_zone_tokens": settings.safe_zone(self.args, self._environ), **config(strategy)}
         except SettingsError:
             return config(strategy)
 
@@ -354,8 +342,8 @@ class Pruner(Configured):
 
     def _warn(self, plan: Plan) -> str:
         """Return a warning if the rule costs more than it saves with the provider's cache; "" if not."""
-        model = text_setting(self.args, "model", self._environ)
-        return cache_note(plan, prices(None, model, cache_ttl(self.args, self._environ)))
+        model = settings.text_setting(self.args, "model", self._environ)
+        return cache_note(plan, prices(None, model, settings.cache_ttl(self.args, self._environ)))
 
     def _folding(self) -> "Pruner":
         """Create a `ConversationPruner` with the same settings, for advice."""
@@ -409,16 +397,16 @@ class AgenticConversationPruner(Pruner):
         """
         args, environ = self.args, self._environ
         now = {
-            "safe_zone": safe_zone(args, environ),
+            "safe_zone": settings.safe_zone(args, environ),
             "calibration": check_ratio(calibration),
-            "model": text_setting(args, "model", environ),
-            "cache_ttl": cache_ttl(args, environ),
-            "overhead_tokens": overhead_tokens(args, environ),
+            "model": settings.text_setting(args, "model", environ),
+            "cache_ttl": settings.cache_ttl(args, environ),
+            "overhead_tokens": settings.overhead_tokens(args, environ),
         }
         whole = with_request(history, now, messages)
         first = whole[0]
         others = {name: value for name, value in first.items() if value != now[name] and name != "calibration"}
-        pruner = self._with(args=override(args, environ, **others)) if others else self
+        pruner = self._with(args=settings.override(args, environ, **others)) if others else self
         later = {at: changes for at, changes in whole.items() if at and changes}
         return pruner, {"calibration": first["calibration"], **({"history": later} if later else {})}, whole
 
@@ -433,7 +421,7 @@ class AgenticConversationPruner(Pruner):
 
 def prune(
     messages: list[Message],
-    args: Args = None,
+    args: settings.Args = None,
     *,
     strategy: str | Strategy | None = None,
     model: str | None = None,

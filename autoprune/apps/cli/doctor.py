@@ -16,18 +16,8 @@ from urllib.request import ProxyHandler, build_opener
 import typer
 
 import autoprune.apps.cli.options as options
+import autoprune.apps.cli.run as run
 from autoprune.apps.cli.proxy import check_dependencies
-from autoprune.apps.cli.run import (
-    Arguments,
-    ClientName,
-    Upstream,
-    current_user,
-    describe_compaction,
-    describe_route,
-    find_program,
-    shell_exit_code,
-    start_client,
-)
 from autoprune.apps.clients import Route, find_client
 from autoprune.pruners.report.drawing import printable
 
@@ -51,9 +41,9 @@ ASK_PROVIDER = "The provider itself returns this error: try again later, or ask 
 
 
 def examine(
-    client: ClientName,
-    arguments: Arguments = None,
-    upstream: Upstream = None,
+    client: run.ClientName,
+    arguments: run.Arguments = None,
+    upstream: run.Upstream = None,
     wait: Annotated[
         float,
         typer.Option(
@@ -69,12 +59,12 @@ def examine(
     """
     chosen = find_client(client)
     check_dependencies()
-    path = find_program(chosen)
+    path = run.find_program(chosen)
     print(f"installed     {path}, {program_version(path)} (tried with {chosen.tried})")
-    user = current_user((*chosen.question, *(arguments or ())), upstream)
+    user = run.current_user((*chosen.question, *(arguments or ())), upstream)
     route = chosen.route(user)
-    print("would be set", *describe_route(chosen, route), sep="\n  ")
-    print(f"compaction    {describe_compaction(chosen, user)}")
+    print("would be set", *run.describe_route(chosen, route), sep="\n  ")
+    print(f"compaction    {run.describe_compaction(chosen, user)}")
     has_arrived, requests = probe_arrival(path, route, wait)
     print(f"requests      {requests}")
     is_reached, (state, *why) = probe_upstream(route.upstream, wait) if route.upstream else (True, ANY_VENDOR)
@@ -103,7 +93,7 @@ def probe_arrival(path: str, route: Route, wait: float) -> tuple[bool, str]:
 
     with TemporaryFile() as printed:
         streams = {"stdin": subprocess.DEVNULL, "stdout": printed, "stderr": printed, "start_new_session": True}
-        with running(Settings(NO_UPSTREAM)) as proxy, start_client(path, route, proxy.url, **streams) as process:
+        with running(Settings(NO_UPSTREAM)) as proxy, run.start_client(path, route, proxy.url, **streams) as process:
             end = time.monotonic() + wait
             while not any(_request_lines(proxy)) and process.poll() is None and time.monotonic() < end:
                 time.sleep(POLL_SECONDS)
@@ -113,8 +103,9 @@ def probe_arrival(path: str, route: Route, wait: float) -> tuple[bool, str]:
         found = next(_request_lines(proxy), "")
         printed.seek(0)
         last_line = printable(printed.read().decode(errors="replace").strip().rpartition("\n")[2])
-    when = f"within {wait:g} seconds" if code is None else f"before it ended with {shell_exit_code(code)}: {last_line}"
-    return bool(found), found or f"none arrived {when}"
+    if code is not None:
+        return bool(found), found or f"none arrived before it ended with {run.shell_exit_code(code)}: {last_line}"
+    return bool(found), found or f"none arrived within {wait:g} seconds"
 
 
 def _request_lines(proxy: "Running") -> Iterator[str]:

@@ -8,6 +8,7 @@ from functools import cached_property, partial
 from hashlib import blake2b
 from typing import Any
 
+import autoprune.pruners.report._figures as figures
 from autoprune.conversation.edits import Reason, savings_by_message
 from autoprune.conversation.messages import without_marks
 from autoprune.conversation.transcript import Entry, Speaker, ToolResult, Transcript
@@ -17,18 +18,6 @@ from autoprune.facts.calls import target
 from autoprune.facts.outcomes import answer_text
 from autoprune.planning.plan import Plan
 from autoprune.pruners._marks import reaches
-from autoprune.pruners.report._figures import (
-    compaction_notes,
-    floor,
-    fold_row,
-    part_row,
-    result_row,
-    stable_boundary,
-    thinking_lost,
-    token_figures,
-    tokens_lost,
-    tools,
-)
 from autoprune.summarizers.brief import Spent
 from autoprune.tokens import scale_tokens
 
@@ -69,7 +58,7 @@ class Report:
 
     @property
     def _facts(self) -> tuple[str, ...]:
-        return (*compaction_notes(self.plan), *filter(None, (self.mark_note,)))
+        return (*figures.compaction_notes(self.plan), *filter(None, (self.mark_note,)))
 
     @property
     def mark_note(self) -> str:
@@ -149,12 +138,12 @@ class Report:
     @cached_property
     def cache_tokens_lost(self) -> int:
         """The tokens of the previous prompt after this request's first edit, which the provider may have cached."""
-        return scale_tokens(tokens_lost(self.plan), self.calibration)
+        return scale_tokens(figures.tokens_lost(self.plan), self.calibration)
 
     @cached_property
     def thinking_tokens_lost(self) -> int:
         """The tokens of thinking that the edits make invalid; 0 if the thinking policy is "report" or "refuse"."""
-        return scale_tokens(sum(each.tokens for each in thinking_lost(self.plan)), self.calibration)
+        return scale_tokens(sum(each.tokens for each in figures.thinking_lost(self.plan)), self.calibration)
 
     @cached_property
     def stable_boundary(self) -> int | None:
@@ -163,7 +152,7 @@ class Report:
         A cache breakpoint fits there. If messages may be folded or dropped, only the system messages at the head are
         stable. `cache_aware` may make its placeholders shorter, but only if a limit leaves no room for their names.
         """
-        return stable_boundary(self.plan)
+        return figures.stable_boundary(self.plan)
 
     @cached_property
     def floor(self) -> Mapping[str, int]:
@@ -173,7 +162,7 @@ class Report:
         `cleared` results are placeholders, `answers` are the user's, and `kept` are all other results. `summary` is the
         running summary, and `sent beside` is the overhead plus the start of the reply.
         """
-        return floor(self.plan)
+        return figures.floor(self.plan)
 
     @cached_property
     def tools(self) -> Mapping[str, Mapping[str, int]]:
@@ -181,22 +170,22 @@ class Report:
 
         Tokens that were saved by folding or dropping whole messages are not included.
         """
-        return tools(self.plan)
+        return figures.tools(self.plan)
 
     @cached_property
     def rows(self) -> tuple[Mapping[str, Any], ...]:
         """One row for each tool result, oldest first: location, tool, tokens, whether it was cleared, and why."""
-        return tuple(result_row(self.plan, result) for result in self.plan.transcript.results)
+        return tuple(figures.result_row(self.plan, result) for result in self.plan.transcript.results)
 
     @cached_property
     def input_rows(self) -> tuple[Mapping[str, Any], ...]:
         """One row for each argument that was shortened: the location of its call, its tokens, and why."""
-        return tuple(part_row(self.plan, part, edit, edit.reason) for part, edit in self.plan.inputs.items())
+        return tuple(figures.part_row(self.plan, part, edit, edit.reason) for part, edit in self.plan.inputs.items())
 
     @cached_property
     def fold_rows(self) -> tuple[Mapping[str, Any], ...]:
         """One row for each fold or drop, in order: its messages, the request, their tokens, and why."""
-        return tuple(map(fold_row, self.plan.folds))
+        return tuple(map(figures.fold_row, self.plan.folds))
 
     @property
     def decisions(self) -> tuple[str, ...]:
@@ -233,7 +222,7 @@ class Report:
     def statistics(self) -> dict[str, int | float]:
         """The statistics of `get_cleanup_statistics`, for this prune."""
         return {
-            **token_figures(self.tokens_before, self.tokens_after),
+            **figures.token_figures(self.tokens_before, self.tokens_after),
             "tool_results_cleaned": len(self.plan.results),
             "tool_calls_cleaned": self.calls_cleaned,
             "messages_removed": self.messages_removed,
@@ -348,7 +337,7 @@ def ledger_figures(report: Report, conversation: Sequence[Any]) -> Sent:
     is_changed = bool(plan.edits or plan.folds or plan.stripped)
     weights = [entry.tokens for entry in transcript.entries]
     given = _weigh_messages(transcript.messages, weights) if is_changed else after
-    lost = thinking_lost(plan) if is_changed else ()
+    lost = figures.thinking_lost(plan) if is_changed else ()
     return Sent(
         given=given,
         sent=after,
