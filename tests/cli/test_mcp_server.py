@@ -12,7 +12,7 @@ import pytest
 from command_line import run_text
 from pages import ROOT
 
-from autoprune.apps.cli.mcp_server import DEFINITIONS
+from autoprune.apps.cli.recalling import DEFINITIONS
 from autoprune.conversation.archive import Directory
 from autoprune.conversation.edits import content_id
 from autoprune.conversation.limited_archive import LimitedDirectory, project_folder

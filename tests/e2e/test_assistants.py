@@ -26,7 +26,7 @@ from strict_provider.exchange import Request
 from strict_provider.scripts import Call, Turn
 from strict_provider.server import Provider, serve
 
-from autoprune.apps.cli.mcp_server import DEFINITIONS
+from autoprune.apps.cli.recalling import DEFINITIONS
 from autoprune.conversation.archive import Directory
 
 BOUND, UNBOUND = assistants.claude("claude-opus-5-5"), assistants.claude("claude-sonnet-4-5")

@@ -13,7 +13,6 @@ from autoprune.apps.cli import (
     check,
     customizing,
     doctor,
-    mcp_server,
     options,
     proxy,
     prune,
@@ -49,7 +48,7 @@ app = typer.Typer(
 app.command("prune", cls=options.Command, epilog=prune.EXAMPLES)(prune.prune_session)
 app.command("stats", cls=options.Command, epilog=prune.STATS_EXAMPLES)(prune.compare_sessions)
 app.command("recall", cls=options.Command, epilog=recalling.EXAMPLES)(recalling.recall_content)
-app.command("mcp", cls=options.Command, epilog=mcp_server.EXAMPLES)(mcp_server.serve_tools)
+app.command("mcp", cls=options.Command, epilog=recalling.MCP_EXAMPLES)(recalling.serve_tools)
 app.command("check", cls=options.Command, epilog=check.EXAMPLES)(check.check_session)
 app.command("replay", cls=options.Command, epilog=replay.EXAMPLES)(replay.replay_sessions)
 app.command("proxy", cls=options.Command, epilog=proxy.EXAMPLES)(proxy.run_proxy)

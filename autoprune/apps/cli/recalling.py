@@ -1,14 +1,20 @@
-"""`autoprune recall`: get cleared content back, by the id in its placeholder or by words in it."""
+"""Get cleared content back, by the id in its placeholder or by words in it: `autoprune recall`, and `autoprune mcp`."""
 
+import asyncio
 import os
+import signal
 import sys
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Annotated, Any
 
 import typer
 
 import autoprune.apps.cli.options as options
+from autoprune import __version__
 from autoprune.apps.cli.ledgers import ledger_folder
-from autoprune.conversation.archive import Directory, recall
+from autoprune.conversation.archive import Directory, answer, recall, tool_definition
+from autoprune.conversation.edits import TOOL
 from autoprune.conversation.limited_archive import (
     LimitedDirectory,
     nearest_folder,
@@ -16,11 +22,23 @@ from autoprune.conversation.limited_archive import (
     recall_anywhere,
     search,
 )
-from autoprune.errors import ArchiveError
+from autoprune.errors import ArchiveError, SettingsError, how_to_install
 
 EXAMPLES = options.examples(
     "recall 104839926617352", "recall --search load_settings", "recall 104839926617352 --archive cleared"
 )
+MCP_EXAMPLES = options.examples("mcp", "mcp --archive cleared")
+SEARCH = {
+    "name": "search",
+    "description": "Search the cleared tool results of this project. Returns the ids of those that have any of the "
+    "words, those with all of them together first, each with one line of it.",
+    "input_schema": {
+        "type": "object",
+        "properties": {"words": {"type": "string", "description": "Words or names, such as load_settings."}},
+        "required": ["words"],
+    },
+}
+DEFINITIONS: Sequence[Mapping[str, Any]] = (tool_definition("anthropic"), SEARCH)
 
 ArchiveFolder = Annotated[
     str | None,
@@ -92,3 +110,53 @@ def own_archive() -> str:
     archive = LimitedDirectory(project_folder(archive_parent(), os.getcwd()))
     archive.tidy()
     return archive.path
+
+
+def serve_tools(archive: ArchiveFolder = None) -> None:
+    """Serve cleared content to an assistant over MCP.
+
+    The server is for assistants without a shell, and uses standard input and output. The tool `recall` returns what
+    `autoprune recall ID` prints, or some of its lines; `search` what `--search` prints.
+    """
+    asyncio.run(_serve(archive))
+
+
+async def _serve(archive: str | None) -> None:
+    """Answer until standard input ends. The SDK redirects what anything else prints to standard error."""
+    if sys.stdin is None:
+        raise SettingsError("standard input is closed: an assistant that starts the server writes to it")
+    try:
+        import mcp_types as types  # the second version of the SDK
+        from mcp.server import Server
+        from mcp.server.stdio import stdio_server
+    except ImportError as error:
+        raise SettingsError(f"an MCP server needs mcp 2: {how_to_install('mcp')}") from error
+
+    async def list_tools(context: object, params: object) -> types.ListToolsResult:
+        hints = types.ToolAnnotations(read_only_hint=True)
+        return types.ListToolsResult(tools=[types.Tool(**each, annotations=hints) for each in DEFINITIONS])
+
+    async def call_tool(context: object, params: types.CallToolRequestParams) -> types.CallToolResult:
+        text, is_error = await asyncio.to_thread(call, params.name, params.arguments or {}, archive)
+        return types.CallToolResult(content=[types.TextContent(text=text)], is_error=is_error)
+
+    server = Server("autoprune", version=__version__, on_list_tools=list_tools, on_call_tool=call_tool)
+    # Ctrl-C ends the process at once: asyncio would wait for the next line of standard input.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    async with stdio_server() as (reader, writer):
+        await server.run(reader, writer, server.create_initialization_options())
+
+
+def call(tool: str, arguments: Mapping[str, object], archive: str | None) -> tuple[str, bool]:
+    """Return the text of a tool's result, and whether it is an error. Lone surrogates become "?"."""
+    is_error = False
+    try:
+        if tool == TOOL:
+            text = answer(arguments, partial(find_content, archive=archive))
+        elif tool == SEARCH["name"] and isinstance(words := arguments.get("words"), str):
+            text = list_found(words, archive)
+        else:
+            raise ArchiveError(f"{tool} with {arguments}: call {TOOL} with an id, or {SEARCH['name']} with words")
+    except (ArchiveError, OSError) as error:
+        text, is_error = f"Error: {error}", True
+    return text.encode("utf-8", "replace").decode(), is_error
