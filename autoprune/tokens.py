@@ -196,9 +196,7 @@ def exact(encoding: str = DEFAULT_ENCODING) -> ExactCounter:
     return _exact(BUNDLED.get(encoding, encoding))
 
 
-@cache
-def _exact(encoding: str) -> ExactCounter:
-    return ExactCounter(encoding)
+_exact = cache(ExactCounter)
 
 
 def for_model(model: str | None) -> tuple[Count, str | None]:

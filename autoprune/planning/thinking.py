@@ -65,10 +65,6 @@ class PolicyOutcome:
     stripped_later: tuple[Thought, ...] = ()
     notes: tuple[str, ...] = ()
 
-    def apply_to(self, plan: Plan) -> Plan:
-        """Add the thinking that is removed now and later to a plan."""
-        return replace(plan, stripped=self.stripped, stripped_later=self.stripped_later)
-
 
 NO_OUTCOME = PolicyOutcome({})
 

@@ -146,7 +146,7 @@ class PruneCall:
         plan, thinking = walk.make_plan([*self.bare], fixed_tokens(self.bare, now.overhead)), NO_OUTCOME
         if walk.newest_thinking:
             thinking = outcome(now.thinking, plan)
-            plan = thinking.apply_to(plan)
+            plan = replace(plan, stripped=thinking.stripped, stripped_later=thinking.stripped_later)
             if self.context and now.thinking is ThinkingPolicy.DROP_BLOCK:
                 # Dropped messages leave no trace, so any thinking may depend on one that an earlier prune dropped.
                 thoughts = [thought for entry in plan.transcript.entries for thought in entry.thinking]

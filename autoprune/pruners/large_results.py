@@ -141,11 +141,6 @@ class Draft:
         fits = saved >= self.edit.saved and self.placeholder.count(whole) <= self.placeholder.count(self.edit.text)
         return replace(self.edit, text=whole, saved=saved) if fits else None
 
-    @property
-    def as_cut(self) -> Replace:
-        """The edit for a result without a text: its cut, with the reason for cuts."""
-        return replace(self.edit, reason=Reason.CLAMPED)
-
     def fit(self, text: str) -> str | None:
         """Tidy a text, and cut it to the room if necessary; None if not even a cut fits."""
         text = tidy(text)

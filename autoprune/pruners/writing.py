@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from typing import Any, NamedTuple
 
-from autoprune.conversation.edits import Fold, Replace
+from autoprune.conversation.edits import Fold, Reason, Replace
 from autoprune.conversation.messages import canonical, fields_of, sendable
 from autoprune.conversation.summary import call_style, escape_end_mark, wrap_summary
 from autoprune.conversation.transcript import Part, Speaker, newest_compaction
@@ -153,7 +153,7 @@ class SummaryWriter:
         edit = draft.edit_with(text) if isinstance(text, str) else None
         if edit is None and not self.results.is_quiet:
             self._note(f"a large result was only cut ({text.why if isinstance(text, Failed) else 'no room'})")
-        return edit or draft.as_cut
+        return edit or replace(draft.edit, reason=Reason.CLAMPED)
 
     def _hash(self, at: int) -> bytes:
         """Hash a message: a mapping and an SDK's object with the same fields alike."""

@@ -11,6 +11,7 @@ import re
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple, TypeAlias
 from urllib.parse import unquote
 
@@ -113,10 +114,6 @@ def _find_openai(block: Block) -> Medium | None:
     """Find the medium in a block of Chat Completions, Responses or a compatible server."""
     is_anthropic = block.get("type") == "image" and block.get("source") is not None
     return None if is_anthropic else _find_typed(block, OPENAI_TYPES)
-
-
-def _find_anthropic(block: Block) -> Medium | None:
-    return _find_typed(block, ANTHROPIC_TYPES)
 
 
 def _find_typed(block: Block, types: Mapping[str, str]) -> Medium | None:
@@ -222,7 +219,7 @@ def _gemini_image(medium: Medium) -> int:
 OPENAI = Rules(_find_openai, _openai_image, page=1_500, audio=10, video=263)
 # Pages: "PDF support" names 1,500 to 3,000 tokens of text, and about 7,000 for both text and images of three pages.
 # Anthropic accepts neither audio nor video, so OpenAI's and Gemini's rates are used.
-ANTHROPIC = Rules(_find_anthropic, _anthropic_image, page=2_333, audio=10, video=263)
+ANTHROPIC = Rules(partial(_find_typed, types=ANTHROPIC_TYPES), _anthropic_image, page=2_333, audio=10, video=263)
 BEDROCK = replace(ANTHROPIC, find=_find_converse)  # Bedrock has no rule, since cost depends on the model
 # "Understand and count tokens" and "Document understanding" at ai.google.dev.
 GEMINI = Rules(_find_gemini, _gemini_image, page=258, audio=32, video=263)

@@ -1,7 +1,7 @@
 """The contents of messages: count their tokens, and make payloads whose texts can be replaced."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any, NamedTuple, TypeAlias
 
@@ -9,7 +9,7 @@ from autoprune.conversation.messages import fields, fields_of, join_texts, neste
 from autoprune.conversation.transcript import Entry, Speaker, as_text
 from autoprune.errors import ConversationError
 from autoprune.tokens import Count
-from autoprune.wire._media import Media, media
+from autoprune.wire._media import Media, is_media, media
 
 TEXT_BLOCKS = ("text", "input_text", "output_text")
 ENCRYPTED_CHARACTERS = 6  # of base64 per token: 4 characters encode 3 bytes, and a token has about four bytes
@@ -56,6 +56,27 @@ def tokens(content: object, count: Count, rules: Media = media) -> int:
     return total
 
 
+def read_tokens(
+    block: object, count: Count, rules: Media, unread: Collection[str], other: Callable[[Mapping[str, object]], int]
+) -> int:
+    """Count the tokens of the texts and media in a block and in the blocks inside it, but not in `unread` fields.
+
+    `other` counts those unread fields of a block that have tokens all the same.
+    """
+    total = 0
+    open_values = [block]
+    for value in nested(open_values):
+        inner = fields(value)
+        if isinstance(value, list | tuple):
+            open_values.extend(value)
+        elif inner is None or is_media(inner):
+            total += tokens(value, count, rules)
+        else:
+            total += other(inner)
+            open_values.extend(item for name, item in inner.items() if name not in unread)
+    return total
+
+
 def payload(value: object, count: Count, put: Put) -> Payload:
     """Return the payload of a text or a list of blocks; anything else is a fixed payload.
 
@@ -98,9 +119,11 @@ def as_json(value: object, text: str) -> Any:
     return json.loads(text)
 
 
-def encrypted_tokens(text: object) -> int:
-    """Estimate the tokens of encrypted data from its length in base64."""
-    return len(text) // ENCRYPTED_CHARACTERS if isinstance(text, str) else 0
+def encrypted_tokens(data: object) -> int:
+    """Estimate the tokens of encrypted data from its length in base64, which botocore has already decoded."""
+    if isinstance(data, bytes):
+        return len(data) * 4 // (3 * ENCRYPTED_CHARACTERS)
+    return len(data) // ENCRYPTED_CHARACTERS if isinstance(data, str) else 0
 
 
 def _counted_values(block: Mapping[str, object]) -> Iterator[object]:

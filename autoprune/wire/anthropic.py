@@ -17,14 +17,13 @@ from autoprune.conversation.messages import (
     fields,
     fields_of,
     listed,
-    nested,
     with_item,
 )
 from autoprune.conversation.transcript import Entry, Location, Path, Speaker, Thought, ToolCall, ToolResult
 from autoprune.tokens import MESSAGE_TOKENS, Count
 from autoprune.wire._block_repair import Shape, repair_blocks
-from autoprune.wire._media import ANTHROPIC, is_media
-from autoprune.wire._parts import Payload, encrypted_tokens, json_text, payload, text_block, tokens
+from autoprune.wire._media import ANTHROPIC
+from autoprune.wire._parts import Payload, encrypted_tokens, json_text, payload, read_tokens, text_block, tokens
 from autoprune.wire._rules import (
     EMPTY,
     BlockMessage,
@@ -230,23 +229,13 @@ def _block_tokens(item: object, count: Count) -> int:
         return tokens(block.get("name"), count) + tokens(arguments, count)
     if kind in THINKING:
         return tokens(block.get("thinking"), count) + encrypted_tokens(block.get("data"))
-    return _read_tokens(block, count) if kind in READ or kind.endswith(SERVER_RESULT) else tokens(item, count, media)
+    if kind in READ or kind.endswith(SERVER_RESULT):
+        return read_tokens(block, count, media, UNREAD, _encrypted_tokens)
+    return tokens(item, count, media)
 
 
-def _read_tokens(block: Mapping[str, object], count: Count) -> int:
-    """Count the tokens of the texts in a block and in the blocks inside it."""
-    total = 0
-    open_values: list[object] = [block]
-    for value in nested(open_values):
-        inner = fields(value)
-        if isinstance(value, list | tuple):
-            open_values.extend(value)
-        elif inner is None or is_media(inner):
-            total += tokens(value, count, media)
-        else:
-            total += sum(encrypted_tokens(inner.get(name)) for name in ENCRYPTED)
-            open_values.extend(item for name, item in inner.items() if name not in UNREAD)
-    return total
+def _encrypted_tokens(block: Mapping[str, object]) -> int:
+    return sum(encrypted_tokens(block.get(name)) for name in ENCRYPTED)
 
 
 # Its rules

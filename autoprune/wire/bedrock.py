@@ -5,12 +5,12 @@ from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from functools import partial
 
 import autoprune.wire.texts as texts
-from autoprune.conversation.messages import fields, fields_of, listed, nested, with_item
+from autoprune.conversation.messages import fields, fields_of, listed, with_item
 from autoprune.conversation.transcript import Entry, Location, Path, Speaker, Thought, ToolCall, ToolResult
 from autoprune.tokens import MESSAGE_TOKENS, Count
 from autoprune.wire._block_repair import Shape, repair_blocks
 from autoprune.wire._media import BEDROCK, is_media
-from autoprune.wire._parts import ENCRYPTED_CHARACTERS, Payload, encrypted_tokens, json_text, payload, tokens
+from autoprune.wire._parts import Payload, encrypted_tokens, json_text, payload, read_tokens, tokens
 from autoprune.wire._rules import (
     EMPTY,
     BlockMessage,
@@ -178,32 +178,13 @@ def _block_tokens(item: object, count: Count) -> int:
     """Count the tokens of a block: for a known kind only what the model reads, for any other kind all fields."""
     kind, value = _only_field(item)
     if kind in ("text", "json") or (kind in BLOCKS and fields(value)):
-        return _read_tokens(item, count)
+        return read_tokens(item, count, media, UNREAD, partial(_other_tokens, count))
     return tokens(item, count, media)
 
 
-def _read_tokens(item: object, count: Count) -> int:
-    """Count the tokens of the texts in a block and in the blocks inside it."""
-    total = 0
-    open_values = [item]
-    for value in nested(open_values):
-        inner = fields(value)
-        if isinstance(value, list | tuple):
-            open_values.extend(value)
-        elif inner is None or is_media(inner):
-            total += tokens(value, count, media)
-        else:
-            total += _redacted_tokens(inner.get(ENCRYPTED))
-            total += sum(count(json_text(inner[name])) for name in AS_JSON & inner.keys())
-            open_values.extend(inner[name] for name in inner if name not in UNREAD)
-    return total
-
-
-def _redacted_tokens(data: object) -> int:
-    """Estimate the tokens of encrypted data from its size. botocore has already decoded the base64."""
-    if isinstance(data, bytes):
-        return len(data) * 4 // (3 * ENCRYPTED_CHARACTERS)
-    return encrypted_tokens(data)
+def _other_tokens(count: Count, block: Mapping[str, object]) -> int:
+    as_json = sum(count(json_text(block[name])) for name in AS_JSON & block.keys())
+    return as_json + encrypted_tokens(block.get(ENCRYPTED))
 
 
 # Its rules

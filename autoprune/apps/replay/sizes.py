@@ -89,13 +89,12 @@ class Sizes:
     """The provider's tokens of each message, and of what each request sends beside its messages.
 
     `text` is the provider's tokens for each counted token. What a request sends beside its messages may be negative,
-    because it also corrects the error of the fit. `dropped` are the tokens of thinking that the agent itself dropped.
+    because it also corrects the error of the fit.
     """
 
     text: float
     messages: tuple[float, ...]
     beside: tuple[float, ...]
-    dropped: int = 0
 
     def prompts(self, requests: Iterable[int]) -> tuple[int, ...]:
         """Return the tokens of the unpruned prompt of each request, given the number of its messages."""
@@ -132,10 +131,9 @@ def fit_sizes(recording: Recording, transcript: Transcript, model: str | None) -
         size = ratios.answer_size(counted, recorded_output(request, counted))
         for at in answer:
             messages[at] = size * transcript.entries[at].tokens / counted
-    dropped = 0.0
     for stop, lost in _shrunk(known, ratios):
-        dropped += _drop_thinking(messages, transcript.entries[: recording.requests[stop].message], ratios.text, lost)
-    return Sizes(ratios.text, tuple(messages), tuple(_beside(recording, messages)), round(dropped))
+        _drop_thinking(messages, transcript.entries[: recording.requests[stop].message], ratios.text, lost)
+    return Sizes(ratios.text, tuple(messages), tuple(_beside(recording, messages)))
 
 
 def growths(requests: Sequence[Request], entries: Sequence[Entry]) -> Iterator[Growth]:
@@ -240,15 +238,14 @@ def _shrunk(known: Sequence[Growth], ratios: Ratios) -> Iterator[tuple[int, floa
             yield each.request, lost
 
 
-def _drop_thinking(messages: list[float], entries: Sequence[Entry], text: float, lost: float) -> float:
-    """Reduce the sizes of answers towards what is visible of them, by `lost` tokens, and return by how many."""
+def _drop_thinking(messages: list[float], entries: Sequence[Entry], text: float, lost: float) -> None:
+    """Reduce the sizes of answers towards what is visible of them, by up to `lost` tokens."""
     answers = ((at, entry) for at, entry in enumerate(entries) if entry.speaker is Speaker.MODEL)
     hidden = {at: extra for at, entry in answers if (extra := messages[at] - text * entry.tokens) > 0}
     total = sum(hidden.values())
     share = min(1.0, lost / total) if total else 0.0
     for at, tokens in hidden.items():
         messages[at] -= share * tokens
-    return share * total
 
 
 def _beside(recording: Recording, messages: Sequence[float]) -> Iterator[float]:
