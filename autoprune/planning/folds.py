@@ -19,9 +19,9 @@ be smaller than the messages it replaces, so an answer of 40 tokens that the use
 alone without being cut. It waits until more messages are folded with it.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from autoprune.conversation.edits import Fold, check_reason
 from autoprune.conversation.summary import RunningSummary, overhead
@@ -31,9 +31,11 @@ from autoprune.facts.utterances import user_words_beside
 from autoprune.planning._groups import Groups, join_groups
 from autoprune.planning.plan import Plan
 from autoprune.planning.protections import BY_AGE, DEFAULT_PROTECTIONS, Protections, Retention
-from autoprune.planning.thinking import Stripping
 from autoprune.planning.view import SAID_HEADING_TOKENS, SAID_SHARE, SAID_TOKENS, FoldContext, Group, option
 from autoprune.tokens import MESSAGE_TOKENS, Count
+
+if TYPE_CHECKING:
+    from autoprune.planning.walk import Walk
 
 REQUEST_SHARE = 0.5  # the largest share of the summary's room for the user's oldest request
 SMALL_ROOM = 64  # tokens; the request may take all of a room up to this size
@@ -98,30 +100,6 @@ START: Path = (0,)  # everything that stays comes after the summary
 LONGEST_SAID = 1_000  # tokens of one request that the room grows by at most: a longer request holds pasted text
 
 
-class Prompt(Protocol):
-    """The walk, as its folds see and change it: the prompt of the current request."""
-
-    entries: list[Entry]
-    tokens: int
-    edits_made: int
-    request: int
-    changes: Stripping | None
-
-    @property
-    def limit(self) -> int:
-        """The safe zone, in counted tokens."""
-
-    @property
-    def bound_before(self) -> Path:
-        """The path of the newest thinking block, before which nothing may be edited; () if everything may be."""
-
-    def weight(self, message: int) -> int:
-        """Return the tokens of a message, without the tokens that its edits save."""
-
-    def withhold(self, messages: Collection[int]) -> None:
-        """Offer no part of these messages any more."""
-
-
 class Folds:
     """The messages that a strategy folded or dropped during a walk, and the groups that it may fold or drop.
 
@@ -129,11 +107,12 @@ class Folds:
     """
 
     def __init__(
-        self, strategy: object, prompt: Prompt, count: Count, given: FoldContext, reported: tuple[int, int] | None
+        self, strategy: object, prompt: "Walk", count: Count, given: FoldContext, reported: tuple[int, int] | None
     ) -> None:
         """Start before the first message, with the summary in the conversation, if it has one.
 
-        `reported` is a number of messages and the tokens that the provider reported for them.
+        `prompt` is the walk, with the prompt of the current request. `reported` is a number of messages and the tokens
+        that the provider reported for them.
         """
         self.strategy = strategy
         self.prompt = prompt

@@ -3,13 +3,12 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import uuid4
 
 from autoprune.conversation.edits import Reason, Replace
 from autoprune.conversation.transcript import Part, ToolResult
 from autoprune.errors import SettingsError, check_number, is_number
-from autoprune.facts.utterances import Utterance
 from autoprune.planning.clamping import Clamp, missing_tokens
 from autoprune.planning.protections import DEFAULT_PROTECTIONS, Protections
 from autoprune.planning.view import BaseFoldingStrategy
@@ -25,14 +24,6 @@ THRESHOLD_TOKENS = 2_000
 HARD_LIMIT_TOKENS = 30_000  # of one result in a summarizer's prompt
 
 
-class Question(Protocol):
-    """The part of a summarizer's `Brief` that `ByFunction` reads."""
-
-    @property
-    def utterances(self) -> tuple[Utterance, ...]:
-        """The messages to sum up: here one message with the result's text."""
-
-
 @dataclass(frozen=True)
 class ByFunction:
     """A caller's function as a summarizer. Its `identity` is unique, because two functions may have the same name."""
@@ -42,8 +33,8 @@ class ByFunction:
     calls_model: ClassVar[bool] = False
     may_wait: ClassVar[bool] = True
 
-    def __call__(self, brief: Question, /) -> object:
-        """Call the function with the text of the result."""
+    def __call__(self, brief: Any, /) -> object:
+        """Call the function with the text of the result, the one message of the summarizer's `Brief`."""
         return self.function(brief.utterances[-1].words)
 
 
