@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from autoprune.apps.cli.input_output import user_folder
 from autoprune.errors import SettingsError, did_you_mean
 from autoprune.settings import SETTINGS, VARIABLES, PruneArgs, override, read_count, variables
 
@@ -53,8 +54,7 @@ class Given:
 
 def read_files(folder: Path | None, environ: Mapping[str, str]) -> list[ConfigFile]:
     """Read the user's file and that of the project with `folder`; later ones take precedence. Raises SettingsError."""
-    base = environ.get("XDG_CONFIG_HOME", "").strip()
-    path = Path(base if os.path.isabs(base) else os.path.expanduser("~/.config"), "autoprune", NAME)
+    path = user_folder("XDG_CONFIG_HOME", "~/.config", environ) / NAME
     content = _read_toml(path)
     found = [] if content is None else [ConfigFile(path, content)]
     project = _project_file(folder) if folder else ()

@@ -6,7 +6,7 @@ import secrets
 import stat
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,6 +15,15 @@ from autoprune.errors import SessionError
 
 PRIVATE = 0o600
 DEVICE_FOLDERS = ("/dev/", "/proc/")
+
+
+def user_folder(base: str, usual: str, environ: Mapping[str, str]) -> Path:
+    """Return autoprune's folder in the base folder that the variable `base` names, or else in the `usual` one.
+
+    A relative path is ignored. Source: XDG Base Directory Specification, version 0.8.
+    """
+    given = environ.get(base, "").strip()
+    return Path(given if os.path.isabs(given) else os.path.expanduser(usual), "autoprune")
 
 
 def read_session(name: str, number: int = 1, readers: Sequence[Reader] = (), *, skip_broken: bool = False) -> Session:

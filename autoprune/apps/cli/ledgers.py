@@ -21,7 +21,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
-from autoprune.apps.cli.input_output import read_or_create_private, replace_private
+from autoprune.apps.cli.input_output import read_or_create_private, replace_private, user_folder
 from autoprune.conversation.archive import remove_leftovers
 from autoprune.economics import Ledger
 from autoprune.errors import SessionError
@@ -116,10 +116,7 @@ def keep_ledgers(sessions: Callable[[], Iterable["ClientSession"]], every: float
 
 def ledger_folder() -> Path:
     """Return the default folder, shared by all proxies of this user."""
-    given = os.environ.get("XDG_STATE_HOME", "")
-    # Relative paths are ignored. Source: XDG Base Directory Specification, version 0.8.
-    state = Path(given) if os.path.isabs(given) else Path.home() / ".local" / "state"
-    return state / "autoprune" / "ledgers"
+    return user_folder("XDG_STATE_HOME", "~/.local/state", os.environ) / "ledgers"
 
 
 def holdout_seed() -> str:

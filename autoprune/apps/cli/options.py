@@ -76,15 +76,15 @@ def parse_tokens(value: str | int) -> int:
     raise typer.BadParameter(f"{value!r} is no number of tokens: give 0 or more, such as 9000 or 10k")
 
 
+def safe_zone(help: str, variable: str | None = None) -> Any:
+    """Create the option for the safe zone, whose default differs between commands."""
+    return typer.Option("-s", "--safe-zone", metavar="TOKENS", envvar=variable, show_envvar=False, help=help)
+
+
 SessionFile = Annotated[str, typer.Argument(metavar="SESSION", help="A session file, or - for standard input.")]
 SafeZone = Annotated[
     str | None,
-    typer.Option(
-        "-s",
-        "--safe-zone",
-        metavar="TOKENS",
-        help="The limit of a prompt, in tokens: 51200 (the default), 50k, 50*1024, or 0.7 of the model's window.",
-    ),
+    safe_zone("The limit of a prompt, in tokens: 51200 (the default), 50k, 50*1024, or 0.7 of the model's window."),
 ]
 StrategyName = Annotated[
     str | None,

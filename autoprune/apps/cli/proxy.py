@@ -51,14 +51,10 @@ Upstream = Annotated[
 ]
 SafeZone = Annotated[
     str | None,
-    typer.Option(
-        "-s",
-        "--safe-zone",
-        metavar="TOKENS",
-        envvar=VARIABLES["safe_zone"],
-        show_envvar=False,
-        help="The limit of a prompt, in tokens: 51200, 50k, or 0.7 of the window. Default: the window of each "
+    options.safe_zone(
+        "The limit of a prompt, in tokens: 51200, 50k, or 0.7 of the window. Default: the window of each "
         "request's model, without room for the reply, and at most 0.9 of the size at which the client compacts.",
+        VARIABLES["safe_zone"],
     ),
 ]
 Strategy = Annotated[

@@ -115,12 +115,9 @@ def replay_sessions(
     cache_life: replaying.CacheLife = None,
     safe_zone: Annotated[
         str | None,
-        typer.Option(
-            "-s",
-            "--safe-zone",
-            metavar="TOKENS",
-            help="The limit of a prompt, in tokens: 51200, 50k, 50*1024, or 0.7 of the model's window. Default: as in "
-            "`autoprune run`, the window of each session's model without room for the reply.",
+        options.safe_zone(
+            "The limit of a prompt, in tokens: 51200, 50k, 50*1024, or 0.7 of the model's window. Default: as in "
+            "`autoprune run`, the window of each session's model without room for the reply."
         ),
     ] = None,
     style: Annotated[

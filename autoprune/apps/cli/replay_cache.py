@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import autoprune
+from autoprune.apps.cli.input_output import user_folder
 from autoprune.apps.replay.corpus import Engine, FailedTask, Task, key
 
 T = TypeVar("T")
@@ -28,9 +29,7 @@ UNREADABLE = (OSError, EOFError, ValueError, LookupError, AttributeError, Import
 
 def cache_folder() -> Path:
     """Return the folder of this user."""
-    given = os.environ.get("XDG_CACHE_HOME", "")
-    # Relative paths are ignored. Source: XDG Base Directory Specification, version 0.8.
-    return (Path(given) if os.path.isabs(given) else Path.home() / ".cache") / "autoprune" / "replay"
+    return user_folder("XDG_CACHE_HOME", "~/.cache", os.environ) / "replay"
 
 
 @dataclass(frozen=True)
