@@ -1,18 +1,8 @@
 """The interface between a strategy and the walk. Decides nothing.
 
 A strategy is any object with a name and a method `step`. `step` gets a view of the prompt that is about to be sent, and
-yields edits of the candidates that the view offers. `BaseStrategy` has all optional attributes with their defaults:
-
-    class LargestFirst(BaseStrategy):
-        name = "largest_first"
-
-        def step(self, view: View) -> Iterator[Replace]:
-            excess = view.tokens - view.limit
-            for candidate in sorted(view.candidates(), key=lambda each: each.saves, reverse=True):
-                if excess <= 0:
-                    return
-                excess -= candidate.saves
-                yield candidate.cleared("largest first")
+yields edits of the candidates that the view offers; examples/largest_first.py is a short one. `BaseStrategy` has
+all optional attributes with their defaults.
 
 `View`, `Candidate`, `Strategy` and `BaseStrategy` are for strategies that clear results; `FoldView`, `Group`,
 `FoldingStrategy` and `BaseFoldingStrategy` for those that fold or drop whole messages too.

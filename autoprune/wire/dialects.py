@@ -3,22 +3,9 @@
 A `Dialect` is one value that describes a dialect completely: the texts to search, the tags and headings to escape in a
 text that replaces a payload (`escape`), and the tags that summarizers skip. Registering this value is all it takes.
 
-To add one, describe it and register it once, before anything is pruned. If its results are elements with a raw
-payload, `element_dialect` makes the whole value. For an agent that writes
-
-    assistant: <action>ls src</action>
-    user:      <observation>a.py</observation>
-
-this is enough:
-
-    from autoprune.wire.dialects import Example, element_dialect, register
-
-    example = Example(call="<action>ls src</action>", result="<observation>@</observation>")
-    register(element_dialect("observation", answers="action", example=example))
-
-If results name their tools, or one element holds several, give `read_element`. If the model's calls are not elements of
-elements, which the XML dialect reads, give `calls` and `call_mark`. Results that are not elements need a `Dialect` with
-custom functions: `_cline_text` is an example, and `xml_tool_result` is another that scans its own tags.
+`element_dialect` makes the value of a dialect whose results are elements with a raw payload; docs/formats.md has an
+example. Other results need a `Dialect` with custom functions: `_cline_text` is an example, and `xml_tool_result` is
+another that scans its own tags.
 
 To ship a dialect, put its value into a module of this package and a line into `SHIPPED_DIALECTS` in `texts`. The
 properties in tests/wire/test_dialects.py hold for every registered dialect: they build their conversations from its
