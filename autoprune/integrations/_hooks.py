@@ -128,9 +128,8 @@ class FrameworkFormat(Format, Protocol):
 class FrameworkPruner:
     """Prunes messages that the format `written_in` reads, with a copy of the caller's pruner or a new one.
 
-    `pruning` is a safe zone such as `"50k"`, settings, or a pruner, which keeps its settings, archive and callbacks and
-    is never changed. `strategy` is a strategy or the name of one in the pruner. By default, it is the pruner's strategy
-    if one was given to its constructor or in AUTOPRUNE_STRATEGY, else `cache_aware`.
+    `pruning` and `strategy` are those of `RequestPruner`. A pruner keeps its settings, archive and callbacks, and is
+    never changed.
     """
 
     def __init__(self, written_in: FrameworkFormat, pruning: Pruning, strategy: str | Strategy | None) -> None:

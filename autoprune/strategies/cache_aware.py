@@ -40,15 +40,10 @@ if that is enough to last. Just before the compaction the cut may be smaller, an
 ones go too, because the compaction would leave none. Finished steps fold at half their age. But those of the last
 `stay` requests and those in use always stay: then the client had better compact.
 
-A placeholder names the tool, its target, the result's size, some of its fresh names, and the request at which it was
-written:
-
-    [Cleared at request 12: read src/app.py, 2,310 tokens. Names in it: load_settings, AppError]
-
-In a walk over pruned output that is passed back, all decisions up to the newest such request were made by an
-earlier walk. So this walk makes none there, except far above the safe zone, and continues as the earlier one would
-have. A request that the conversation has not reached does not count: the placeholder is from before the caller dropped
-messages, or it is forged.
+*Pruned output that is passed back.* A placeholder names the request at which it was written (`finished_steps` shows
+one). All decisions up to the newest such request were made by an earlier walk, so this walk makes none there, except
+far above the safe zone, and continues as the earlier one would have. A request that the conversation has not reached
+does not count: the placeholder is from before the caller dropped messages, or it is forged.
 
 Example: a prompt of 60,000 tokens at prices of (1.25, 0.1). A result of 10,000 tokens with 20,000 cached ones after it
 adds 1,000 to the account at each request. It goes when the account reaches 5 · (1.15 · 20,000 + 0.03 · 1.25 · 10,000).

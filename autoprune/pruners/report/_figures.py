@@ -205,10 +205,8 @@ def thinking_lost(plan: Plan) -> Sequence[Thought]:
 
 
 def stable_boundary(plan: Plan) -> int | None:
-    """Find the index of the last message up to which no later prune changes anything; None if there is none.
+    """Find the boundary that `Report.stable_boundary` describes.
 
-    If messages may be folded or dropped, only the system messages at the head are stable, even before the first fold.
-    Placeholders of `cache_aware` count as stable, although they lose their names if a limit leaves no room for them.
     If finished steps may be folded, the message before the first answer may get their text.
     """
     if plan.head is not None:
