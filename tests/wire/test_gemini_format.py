@@ -312,7 +312,7 @@ def test_parts_that_are_none_do_not_crash_if_the_format_is_named(parts: Any):
 
 def test_a_response_nested_too_deep_for_json_is_counted_and_left_alone():
     deep: Any = "x" * 900
-    for _ in range(5_000):
+    for _ in range(150_000):
         deep = [deep]
     contents = around({"output": deep})
     assert prune(contents).conversation is contents
