@@ -5,6 +5,7 @@ import json
 import os
 import socket
 import struct
+import sys
 import threading
 import time
 import urllib.request
@@ -147,7 +148,7 @@ def test_deeply_nested_requests_are_pruned_or_forwarded_byte_for_byte(proxy_to: 
                 assert httpx.post(url, content=content).status_code == 200
                 came = upstream.requests[-1][1]
                 if came != content:
-                    assert depth < 1_000
+                    assert depth < 1_000 or sys.version_info >= (3, 12)  # which parses more levels
                     before, after = (json.loads(each)["messages"] for each in (content, came))
                     assert before[:2] == after[:2]
                     assert len(came) < len(content)
