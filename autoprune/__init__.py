@@ -18,7 +18,7 @@ from autoprune.planning.tool_inputs import ToolInputs
 from autoprune.pruners.pruner import AgenticConversationPruner, prune
 from autoprune.pruners.report import Report
 from autoprune.pruners.result import PruneEvent, Result
-from autoprune.settings import PruneArgs, effective_settings
+from autoprune.settings.values import PruneArgs, effective_settings
 from autoprune.tokens import calibration
 from autoprune.wire import problems, repair
 

@@ -22,7 +22,7 @@ from autoprune.apps.replay.episode_figures import OWN, Bill, Figures
 from autoprune.apps.replay.session import ReplayArgs
 from autoprune.apps.sessions.places import expand_names
 from autoprune.economics import Prices, prices
-from autoprune.settings import budget_tokens
+from autoprune.settings.values import budget_tokens
 from autoprune.strategies.catalog import RUN_STRATEGY
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"

@@ -18,7 +18,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from autoprune.economics import life_text, model_prices
-from autoprune.settings import window_of
+from autoprune.settings.values import window_of
 
 PAGE = Path(__file__).parent.parent / "docs" / "economics.md"
 TABLE = re.compile(r"^\| model \| input \|.*\n(?:\|.*\n)+\nPrices on (\S+) .*\n", re.MULTILINE)

@@ -12,7 +12,7 @@ from tables import each_row
 
 from autoprune import AgenticConversationPruner, SettingsError
 from autoprune.economics import CACHE_LIFE, DEFAULT, LISTS, Pauses, Prices, Tier, check_pauses, life_text, prices
-from autoprune.settings import window_of
+from autoprune.settings.values import window_of
 
 # Prices
 

@@ -16,7 +16,7 @@ from autoprune.conversation.edits import Reason, Replace, rewrite
 from autoprune.conversation.messages import fields_of
 from autoprune.conversation.transcript import Entry, Part, ToolCall, ToolResult, Transcript
 from autoprune.errors import SettingsError, type_of
-from autoprune.settings import UNKNOWN_WINDOW
+from autoprune.settings.values import UNKNOWN_WINDOW
 from autoprune.wire import SHIPPED, dominant_format
 
 

@@ -44,7 +44,7 @@ from autoprune.pruners.history import Agent, Branch, Branches, Recent, prefix_di
 from autoprune.pruners.naming import AnyPruner
 from autoprune.pruners.requests import PrunedRequest, agent_of_request, place, prune_request
 from autoprune.pruners.result import Result
-from autoprune.settings import PruneArgs
+from autoprune.settings.values import PruneArgs
 from autoprune.wire import Format
 
 Pruning: TypeAlias = AnyPruner | PruneArgs | int | float | str

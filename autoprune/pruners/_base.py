@@ -29,7 +29,7 @@ from autoprune.planning.walk import Walk
 from autoprune.pruners.history import Agent, History, agent_of, check_history
 from autoprune.pruners.memory import REMEMBERED, Memory, Reading, Remembered, fixed_tokens
 from autoprune.pruners.result import BeforePrune, OnPruned
-from autoprune.settings import (
+from autoprune.settings.values import (
     Args,
     below_compaction,
     budget_tokens,

@@ -21,7 +21,7 @@ from autoprune.pruners.memory import REMEMBERED, Remembered
 from autoprune.pruners.pruner import Pruner, Rewriting
 from autoprune.pruners.result import BeforePrune, OnPruned
 from autoprune.pruners.writing import SummaryWriter, old_summary, summary_message
-from autoprune.settings import Args, group_size, text_setting
+from autoprune.settings.values import Args, group_size, text_setting
 from autoprune.strategies.folding import Folding
 from autoprune.summarizers.brief import Answer, identity_of
 from autoprune.summarizers.driver import CONCURRENCY, MAX_CALLS, MAX_SECONDS, Budget, arun, run

@@ -13,7 +13,7 @@ from autoprune.planning.view import Strategy, folds
 from autoprune.pruners.conversation import ConversationPruner
 from autoprune.pruners.pruner import AgenticConversationPruner
 from autoprune.pruners.result import BeforePrune, Callbacks, OnPruned, Result
-from autoprune.settings import Args
+from autoprune.settings.values import Args
 from autoprune.strategies.catalog import names_folding
 
 P = ParamSpec("P")

@@ -8,7 +8,7 @@ from autoprune.errors import SettingsError
 from autoprune.planning.view import FoldingStrategy, Strategy, folds
 from autoprune.pruners.conversation import ConversationPruner
 from autoprune.pruners.pruner import AgenticConversationPruner
-from autoprune.settings import PruneArgs
+from autoprune.settings.values import PruneArgs
 from autoprune.strategies.catalog import FOLDING, OPTIONS, STRATEGIES, is_named, make_strategy, makers
 from autoprune.strategies.files import is_in_file, load_strategy
 from autoprune.summarizers.selection import summarizer_maker, summarizer_named

@@ -12,7 +12,6 @@ from typing import Any, Self, TypeAlias
 
 from loguru import logger
 
-import autoprune.settings as settings
 from autoprune.conversation.archive import ArchiveLike, recall
 from autoprune.conversation.messages import check_conversation
 from autoprune.economics import Invoice, check_invoices, check_pauses, prices
@@ -36,6 +35,7 @@ from autoprune.pruners.memory import Remembered
 from autoprune.pruners.report import Report, cleanup_statistics, constant
 from autoprune.pruners.report.advice import advice, cache_note
 from autoprune.pruners.result import Callbacks, Message, Result, archive_payloads
+from autoprune.settings import values as settings
 from autoprune.strategies.catalog import RECOMMENDED, config, description
 from autoprune.strategies.clearing import ToolOutputCleanup
 from autoprune.summarizers.brief import Spent

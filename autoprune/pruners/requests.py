@@ -32,8 +32,8 @@ from autoprune.pruners.conversation import ConversationPruner
 from autoprune.pruners.history import Agent, History, check_history
 from autoprune.pruners.pruner import AgenticConversationPruner
 from autoprune.pruners.result import Result
-from autoprune.settings import cache_ttl, duration, text_setting, ttl_seconds, window_of
 from autoprune.settings.models import asks_for_long
+from autoprune.settings.values import cache_ttl, duration, text_setting, ttl_seconds, window_of
 
 __all__ = ["APIS", "Api", "Place", "PrunedRequest", "place", "prune_request", "requested_life"]
 

@@ -18,8 +18,8 @@ from autoprune.planning.clamping import Clamp
 from autoprune.planning.protections import Protections, Retention
 from autoprune.planning.tool_inputs import ToolInputs
 from autoprune.planning.view import FoldingStrategy, Strategy, folds, folds_steps
-from autoprune.settings import parse_number
 from autoprune.settings.plugins import load_plugin, plugin_names
+from autoprune.settings.values import parse_number
 
 GROUP = "autoprune.strategies"  # of entry points
 # To ship a strategy, write its module in this package and add a line: its name, then "module:maker".

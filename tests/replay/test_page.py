@@ -13,7 +13,7 @@ from typing import Any
 
 from replayed import MARKUP, SECRET, Replayed, hostile, ranking, recorded
 
-from autoprune.apps.frontend import bundle
+from autoprune.apps.frontend.markup import bundle
 from autoprune.apps.replay import SessionFigures
 from autoprune.apps.replay.episode_figures import OWN
 from autoprune.apps.replay.page import page

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from replayed import hostile, ranking, recorded
 
-from autoprune.apps.frontend import asset, bundle
+from autoprune.apps.frontend.markup import asset, bundle
 from autoprune.apps.replay.page import page
 
 pytestmark = pytest.mark.full

@@ -16,7 +16,7 @@ from autoprune.apps.replay.episode_figures import Bill, Figures, Kept
 from autoprune.apps.replay.rows import summarize
 from autoprune.apps.replay.tuning import GRID, choice, frontier, snippet, tune
 from autoprune.economics import LISTS, Prices, prices
-from autoprune.settings import budget_tokens, text_setting
+from autoprune.settings.values import budget_tokens, text_setting
 from autoprune.strategies.catalog import STRATEGIES
 
 CHEAP, CAREFUL = "low_water(target=0.4) @ 40k", "low_water(target=0.9) @ 80k"

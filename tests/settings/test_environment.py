@@ -12,7 +12,7 @@ from command_line import run_text
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
-from autoprune.settings import (
+from autoprune.settings.values import (
     SETTINGS,
     VARIABLES,
     Setting,

@@ -20,7 +20,7 @@ from autoprune import (
     effective_settings,
     prune_history,
 )
-from autoprune.settings import (
+from autoprune.settings.values import (
     SAFE_ZONE_TOKENS,
     budget_tokens,
     cache_ttl,

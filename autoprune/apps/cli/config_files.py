@@ -17,7 +17,7 @@ from typing import Any
 
 from autoprune.apps.cli.input_output import user_folder
 from autoprune.errors import SettingsError, did_you_mean
-from autoprune.settings import SETTINGS, VARIABLES, PruneArgs, override, read_count, variables
+from autoprune.settings.values import SETTINGS, VARIABLES, PruneArgs, override, read_count, variables
 
 NAME, PYPROJECT = "autoprune.toml", "pyproject.toml"
 # The proxy takes all other settings from variables, or from each request.

@@ -18,8 +18,16 @@ from autoprune.pruners.conversation import ConversationPruner
 from autoprune.pruners.naming import choose_strategy, strategy_text
 from autoprune.pruners.pruner import AgenticConversationPruner
 from autoprune.pruners.report.drawing import printable, table_of
-from autoprune.settings import VARIABLES, PruneArgs, Setting, Source, effective_settings, unknown_variables, variables
 from autoprune.settings.plugins import plugin_names
+from autoprune.settings.values import (
+    VARIABLES,
+    PruneArgs,
+    Setting,
+    Source,
+    effective_settings,
+    unknown_variables,
+    variables,
+)
 from autoprune.strategies.catalog import GROUP, RECOMMENDED, RUN_STRATEGY
 
 STRATEGIES_EXAMPLES = options.examples("strategies", "prune session.jsonl --strategy 'keep_last(n=20)'")

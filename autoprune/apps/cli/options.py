@@ -8,7 +8,7 @@ from typer.core import TyperCommand
 
 from autoprune.apps.cli.config_files import load_defaults, name_file
 from autoprune.errors import SettingsError
-from autoprune.settings import parse_number
+from autoprune.settings.values import parse_number
 from autoprune.summarizers.selection import SUMMARIZERS
 
 PYTHON_TYPE = re.compile(r" <(str|list\[str\])>")

@@ -19,7 +19,7 @@ from autoprune.apps.cli.ledgers import holdout_seed, keep_ledgers
 from autoprune.apps.cli.recalling import own_archive, own_memory
 from autoprune.conversation.limited_archive import DAYS, MOST_BYTES
 from autoprune.errors import SettingsError, how_to_install
-from autoprune.settings import UNKNOWN_WINDOW, VARIABLES, variables
+from autoprune.settings.values import UNKNOWN_WINDOW, VARIABLES, variables
 from autoprune.strategies.catalog import RECOMMENDED, RUN_STRATEGY
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from autoprune.pruners.naming import AnyPruner, choose_strategy, pruner_for
 from autoprune.pruners.pruner import AgenticConversationPruner
 from autoprune.pruners.report import Report
 from autoprune.pruners.report.drawing import Explanation, statistics, summary
-from autoprune.settings import PruneArgs, text_setting, variables
+from autoprune.settings.values import PruneArgs, text_setting, variables
 from autoprune.strategies.catalog import RECOMMENDED, STRATEGIES, clearing_named, is_named
 
 EXAMPLES = options.examples(

@@ -53,7 +53,7 @@ from autoprune.apps.replay.verdict import (
 from autoprune.economics import Prices
 from autoprune.errors import SettingsError, count_noun
 from autoprune.pruners.report.drawing import printable
-from autoprune.settings import budget_tokens, duration
+from autoprune.settings.values import budget_tokens, duration
 from autoprune.strategies.catalog import RUN_STRATEGY
 
 EXAMPLES = options.examples(

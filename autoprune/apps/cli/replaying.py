@@ -39,7 +39,7 @@ from autoprune.apps.sessions import READABLE, Reader, places, plugin_readers
 from autoprune.economics import DEFAULT, Prices, model_prices, prices
 from autoprune.errors import SessionError, SettingsError, count_noun, near_or_all
 from autoprune.pruners.report.drawing import printable
-from autoprune.settings import UNKNOWN_WINDOW
+from autoprune.settings.values import UNKNOWN_WINDOW
 from autoprune.strategies.catalog import RUN_STRATEGY
 
 T = TypeVar("T")

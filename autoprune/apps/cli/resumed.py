@@ -16,7 +16,7 @@ from autoprune.economics import prices
 from autoprune.errors import SessionError, count_noun
 from autoprune.pruners.pruner import AgenticConversationPruner
 from autoprune.pruners.result import Result
-from autoprune.settings import PruneArgs, usual_zone
+from autoprune.settings.values import PruneArgs, usual_zone
 
 LEAST_NAME = 8  # characters of an argument that may name a session
 FOLDER = re.compile(rb'"cwd"\s*:\s*("(?:[^"\\]|\\.)*")')

@@ -38,8 +38,8 @@ from autoprune.apps.clients import CLIENTS, Client, Route, User, find_client
 from autoprune.apps.clients.compactions import rule_of
 from autoprune.economics import amount, life_text, model_prices
 from autoprune.errors import ClientError, SettingsError, count_noun, did_you_mean
-from autoprune.settings import UNKNOWN_WINDOW, VARIABLES, budget_tokens, variables, window_of
 from autoprune.settings.models import LONG
+from autoprune.settings.values import UNKNOWN_WINDOW, VARIABLES, budget_tokens, variables, window_of
 from autoprune.strategies.catalog import RUN_STRATEGY
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from autoprune.apps.replay.tuning import FLOOR, FOLDS, GRID, Tuning, tune
 from autoprune.apps.replay.verdict import MEANINGS, NONE
 from autoprune.errors import SettingsError, count_noun
 from autoprune.pruners.report.drawing import table_of
-from autoprune.settings import duration
+from autoprune.settings.values import duration
 
 EXAMPLES = options.examples(
     "tune --model claude-sonnet-4-5",

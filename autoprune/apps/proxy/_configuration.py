@@ -17,7 +17,7 @@ from autoprune.apps.clients import is_http_url
 from autoprune.apps.clients.compactions import CompactionRule
 from autoprune.errors import SettingsError, is_share
 from autoprune.pruners.pruner import AgenticConversationPruner
-from autoprune.settings import PruneArgs
+from autoprune.settings.values import PruneArgs
 from autoprune.strategies.catalog import RUN_STRATEGY
 
 LOOPBACK = "127.0.0.1"

@@ -68,7 +68,7 @@ from autoprune.conversation.edits import content_id
 from autoprune.economics import CACHE_LIFE, WARM
 from autoprune.errors import SettingsError, is_number
 from autoprune.pruners.history import Recent, end_digest, is_from_model, prefix_digests
-from autoprune.settings import LONGEST_TTL, ttl_seconds
+from autoprune.settings.values import LONGEST_TTL, ttl_seconds
 from autoprune.tokens import calibration, counts_cached, is_plausible, prompt_tokens
 
 STEADY = 0.05  # a calibration stays until it is off by more than this: the limits of windows and clients are close

@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
-from autoprune.apps.frontend import asset
+from autoprune.apps.frontend.markup import asset
 from autoprune.apps.proxy._application import Proxy, header_dict
 from autoprune.apps.proxy._configuration import TOKEN_QUERY, Settings, cookie_name, quote_token
 from autoprune.apps.proxy._pruning import DisplayedResult

@@ -34,8 +34,16 @@ from autoprune.economics import Prices, Sent, prices
 from autoprune.facts.calls import target
 from autoprune.pruners.requests import Place, PrunedRequest, place, prune_request, requested_betas, requested_life
 from autoprune.pruners.result import Result
-from autoprune.settings import PruneArgs, below_compaction, cache_ttl, usual_zone, variables, window_of, window_tokens
 from autoprune.settings.models import FAST, asks_for_long
+from autoprune.settings.values import (
+    PruneArgs,
+    below_compaction,
+    cache_ttl,
+    usual_zone,
+    variables,
+    window_of,
+    window_tokens,
+)
 from autoprune.strategies.catalog import clearing_named, without_folding
 
 REMEMBERED = 64  # conversations whose messages the pruner remembers

@@ -17,8 +17,8 @@ from autoprune.economics import Prices
 from autoprune.errors import SettingsError, near_or_all, type_of
 from autoprune.planning.view import View
 from autoprune.pruners.naming import choose_strategy, pruner_for
-from autoprune.settings import PruneArgs, budget_tokens, parse_number
 from autoprune.settings.plugins import load_plugin, plugin_names
+from autoprune.settings.values import PruneArgs, budget_tokens, parse_number
 from autoprune.strategies.catalog import RUN_STRATEGY, STRATEGIES, is_named, make_strategy
 from autoprune.strategies.clearing import ObservationMasking
 from autoprune.strategies.files import is_in_file, make_in_file

@@ -27,7 +27,7 @@ from autoprune.apps.sessions import Recording, Request, Usage
 from autoprune.conversation.transcript import Speaker, Transcript
 from autoprune.economics import DEFAULT, FIVE_MINUTE_WRITE, ONE_HOUR_WRITE, WARM, Prices, model_prices, prices
 from autoprune.errors import SettingsError
-from autoprune.settings import UNKNOWN_WINDOW, context_window, usual_zone, window_of
+from autoprune.settings.values import UNKNOWN_WINDOW, context_window, usual_zone, window_of
 from autoprune.tokens import Count, exact
 from autoprune.wire import new_parser
 from autoprune.wire.parsing import parse

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from string import Template
 
-from autoprune.apps.frontend import Markup, asset, bundle, collapsible, concatenate, element, escape_text
+from autoprune.apps.frontend.markup import Markup, asset, bundle, collapsible, concatenate, element, escape_text
 from autoprune.apps.replay.compaction_costs import sum_compactions
 from autoprune.apps.replay.corpus import why_skipped
 from autoprune.apps.replay.detail import SessionDetail

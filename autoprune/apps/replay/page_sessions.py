@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from autoprune.apps.frontend import Markup, clean, collapsible, concatenate, element
+from autoprune.apps.frontend.markup import Markup, clean, collapsible, concatenate, element
 from autoprune.apps.replay.choices import NO_PRUNING
 from autoprune.apps.replay.compaction_costs import Compaction
 from autoprune.apps.replay.detail import SessionDetail

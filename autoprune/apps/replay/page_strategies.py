@@ -6,7 +6,7 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
-from autoprune.apps.frontend import Markup, collapsible, concatenate, element, escape_text, table
+from autoprune.apps.frontend.markup import Markup, collapsible, concatenate, element, escape_text, table
 from autoprune.apps.replay.atoms import AtomGroup
 from autoprune.apps.replay.evidence import PROTECTED_NAMES
 from autoprune.apps.replay.rows import FEW_ATOMS, MAIN, Interval, Row, rounded

@@ -20,7 +20,7 @@ from autoprune.economics import DEFAULT
 from autoprune.planning.view import asks_always
 from autoprune.pruners.naming import pruner_for
 from autoprune.pruners.pruner import AgenticConversationPruner
-from autoprune.settings import PruneArgs, usual_zone
+from autoprune.settings.values import PruneArgs, usual_zone
 from autoprune.strategies.catalog import RUN_STRATEGY, config
 from autoprune.strategies.files import is_in_file
 

@@ -17,7 +17,7 @@ from autoprune.facts.calls import target
 from autoprune.planning.clamping import Clamp
 from autoprune.planning.plan import Plan
 from autoprune.pruners.report import Report, reason
-from autoprune.settings import override
+from autoprune.settings.values import override
 from autoprune.tokens import scale_tokens
 
 # Strategies of ConversationPruner: hybrid also drops messages, and per_result cuts or summarizes large results.

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from autoprune.apps.frontend import Markup, concatenate, element
+from autoprune.apps.frontend.markup import Markup, concatenate, element
 from autoprune.apps.replay.page import fill
 from autoprune.apps.replay.page_strategies import Ranked, at_other_prices, bill_parts
 from autoprune.apps.replay.verdict import Standing
