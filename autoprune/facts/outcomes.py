@@ -414,12 +414,24 @@ ANSWER_TOOLS = (
     *("plan_mode_respond", "attempt_completion"),  # Cline: what the user says to a plan, or to what was done
     "request_user_input",  # Codex
     *("question", "AskQuestion", "vscode_askQuestions"),  # opencode, Cursor, VS Code
+    *("ask_human", "*__ask_human", "ask_human_via_console", "AskHuman"),  # OpenManus, browser agents; CAMEL; LangChain
+    *("human", "human_assistance", "human_input"),  # LangChain, LangGraph
+    *("message_ask_user", "user_input", "get_user_input", "handoff_to_user"),  # Manus, smolagents, Agno, Strands
 )
 # Arguments that show that such a tool asks a server, not a person: DeepWiki's ask_question has a repoName.
 ELSEWHERE = frozenset(("repoName", "repo", "repository", "url", "urls", "library", "libraryName", "notebook_id"))
 NEAR = 400  # characters between a refusal and the user's words
 REFUSAL_HEAD = 1_000  # characters that are searched for a refusal
-QUESTIONS = ("question", "questions", "prompt", "message", "text", "response")  # arguments with the question
+QUESTIONS = (
+    "question",
+    "questions",
+    "prompt",
+    "message",
+    "text",
+    "response",
+    "query",
+    "inquire",
+)  # arguments with the question
 DEEPEST = 4  # levels of lists and objects in arguments that are searched
 LONGEST_QUESTION = 500  # characters
 LONGEST_TARGET = 120

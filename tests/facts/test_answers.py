@@ -80,12 +80,17 @@ def reasons(found: Any) -> dict[str, str]:
 # Which results they are
 
 
-@each_row("tool", [*(name for name in ANSWER_TOOLS if "*" not in name), "mcp__helper__ask_user"])
+@each_row("tool", [*(name for name in ANSWER_TOOLS if "*" not in name), "mcp__helper__ask_user", "mcp__tg__ask_human"])
 def test_the_result_of_a_tool_that_asks_the_user_is_an_answer(tool: str):
     assert is_answer(result(call(tool, question="Which?"), "Postgres"))
 
 
-@each_row("tool", ["read_file", "task_user", "AskUserQuestions2", "bash", ""])
+@each_row("tool", ["ask_human", "human_assistance", "message_ask_user", "user_input"])
+def test_tools_of_agents_that_are_not_for_code_ask_the_user_too(tool: str):
+    assert said(result(call(tool, query="Which seat?"), "A window")) == f"[answered {tool}]\nWhich seat?\nA window"
+
+
+@each_row("tool", ["read_file", "task_user", "AskUserQuestions2", "bash", "", "transfer_to_human_agents"])
 def test_the_result_of_any_other_tool_is_not_an_answer(tool: str):
     assert not is_answer(result(call(tool, question="Which?"), "Postgres"))
 
