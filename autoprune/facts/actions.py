@@ -14,7 +14,7 @@ import autoprune.facts.outcomes as outcomes
 from autoprune.conversation.messages import one_line
 from autoprune.conversation.transcript import ToolCall, ToolResult
 from autoprune.facts import shell
-from autoprune.facts.calls import arguments, command, paths, polled_command, target, tool_words
+from autoprune.facts.calls import arguments, command, is_plan, paths, polled_command, target, tool_words
 from autoprune.facts.shell import (
     LONGEST,
     QUOTED,
@@ -332,6 +332,13 @@ class Action:
             return shell.is_read_only(script)
         does = {verb for verb, _ in self.files()}
         return does == {"read"} or (not does and outcomes.is_data(self.call))
+
+    @cached_property
+    def acts(self) -> bool:
+        """Whether a tool other than the shell may have changed something other than files, such as a booking."""
+        if self.call is None or self.command or self.is_read_only or self.waits_for or is_plan(self.call):
+            return False
+        return not (any(self.files()) or (self.result and outcomes.is_answer(self.result)))
 
     @cached_property
     def runs_as(self) -> str:

@@ -29,18 +29,28 @@ PATH_NAMES = frozenset(
 )
 RECALL = re.compile(r"\bautoprune\s+recall\s+(?:\d|-)")  # with an id or an option: not a mention in a search
 COMMAND_NAMES = ("command", "cmd", "commands", "script")  # arguments that hold a shell command
+# Words in the names of tools whose command is a script of another kind: of a page, of an application, of a database.
+NO_SHELL = frozenset(("javascript", "js", "evaluate", "applescript", "browser", "page", "puppeteer", "sql"))
 # Words in front of the script if the command is a list, as Codex sends it: ["bash", "-lc", "ls"].
 SHELL = re.compile(r"(?i:(?:\S*[\\/])?(?:bash|sh|zsh|pwsh|powershell)(?:\.exe)?|-command|-nologo|-noprofile)|-l?c|-l")
 # Arguments with the id of a command that runs in the background: Codex, Claude Code, Copilot CLI.
 COMMAND_ID_NAMES = ("session_id", "bash_id", "shell_id", "task_id", "shellId")
+# Words in the names of the tools that take one. Others with such arguments work on a browser's session or a task.
+POLLS = frozenset(
+    ("bash", "shell", "powershell", "stdin", "exec", "output", "command", "process", "kill", "stop", "wait", "terminal")
+)
 # Arguments that may hold a patch, spelled the same way.
 PATCH_NAMES = frozenset(("input", "patch", "patchtext", "diff", "command", "cmd", "script"))
 PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): ([^\r\n]+)", re.MULTILINE)
 DIFFED = re.compile(r"^--- (?:a/)?([^\t\r\n]+)[^\n]*\n\+\+\+ (?:b/)?([^\t\r\n]+)", re.MULTILINE)
 # Words in the names of tools that plan: those that give all of a list, and others.
 PLAN_LISTS = frozenset(("todo", "todos", "todowrite", "plan", "checklist"))
-PLANS = PLAN_LISTS | {"todoread", "think", "thinking", "sequentialthinking"}
+THINKING = frozenset(("think", "thinking", "sequentialthinking"))
 TASKS = frozenset(("create", "update", "list", "get", "add", "set"))  # beside "task" in such a name
+# All words in such names: change_plan and asana_update_task are about the plans and tasks of others.
+OWN_PLANS = (
+    PLAN_LISTS | TASKS | {"todoread", "task", "tasks", "write", "read", "exit", "enter", "mode", "respond", "manage"}
+)
 WILDCARDS = re.compile(r"(\*\*/|\*\*|\*|\?|\[[!^]?[^\]/]+\]|\{[^{}]*,[^{}]*\})")
 CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 WORDS = re.compile(r"[a-z]+")
@@ -173,6 +183,8 @@ def command(call: ToolCall | None) -> str:
     # it is to be restarted.
     if any(name in values for name in ("path", "file_path", "file_text")) or values.get("restart") is True:
         return ""
+    if call and not NO_SHELL.isdisjoint(tool_words(call.name)):
+        return ""
     script = next((value for name in COMMAND_NAMES if (value := values.get(name))), "")
     if isinstance(script, list | tuple):
         script = "\n".join(word for word in script if isinstance(word, str) and not SHELL.fullmatch(word))
@@ -193,7 +205,10 @@ def is_recall(call: ToolCall | None) -> bool:
 def is_plan(call: ToolCall) -> bool:
     """Return whether a call only plans: a todo list, a task list, `update_plan`, a tool to think."""
     words = set(tool_words(call.name))
-    return not PLANS.isdisjoint(words) or bool(words & {"task", "tasks"} and words & TASKS)
+    if not THINKING.isdisjoint(words):
+        return True
+    is_list = not words.isdisjoint(PLAN_LISTS | {"todoread"}) or (words & {"task", "tasks"} and words & TASKS)
+    return words <= OWN_PLANS and bool(is_list)
 
 
 def argument_texts(call: ToolCall) -> str:
@@ -223,7 +238,7 @@ def identifiers(text: str) -> list[str]:
 
 def polled_command(call: ToolCall | None) -> str:
     """Return the id of the background command that a call polls; "" for other calls."""
-    values = arguments(call) if call else {}
+    values = arguments(call) if call and not POLLS.isdisjoint(tool_words(call.name)) else {}
     command_id = next((value for name in COMMAND_ID_NAMES if (value := values.get(name)) is not None), "")
     return str(command_id) if isinstance(command_id, str | int) else ""
 

@@ -567,6 +567,43 @@ def test_an_edit_that_failed_is_resolved_when_the_file_is_changed_by_anything():
     assert len(opened(failed, did("Edit", {"file_path": "/a/src/other.py"}, "The file has been updated.", False))) == 1
 
 
+BOOKED = '{"reservation_id": "HATHAT", "user_id": "mia_3668", "passengers": [{"id": 1}], "price": 120}'
+
+
+@each_row(
+    ("tool", "arguments", "text", "line"),
+    [
+        (
+            "book_flight",
+            {"flight": "LH123"},
+            BOOKED,
+            "book_flight(LH123) → ran: reservation_id HATHAT, user_id mia_3668",
+        ),
+        ("send_email", {"to": "a@b.de", "body": "x" * 90}, '{"success": true}', "send_email(a@b.de) → ok"),
+        ("change_plan", {"id": "C1", "new_plan": "P2", "plan": "P3"}, "Done.", "change_plan(C1 P2 P3) → ran"),
+        ("asana_update_task", {"task_id": "12"}, "Error: no such task", "asana_update_task(12) → failed"),
+        ("puppeteer_evaluate", {"script": "x > 1; rm(a.b)"}, '"$15"', "puppeteer_evaluate(x > 1; rm(a.b)) → ran"),
+    ],
+)
+def test_what_other_tools_did_is_listed_with_what_they_returned(tool: str, arguments: Any, text: str, line: str):
+    found = sections(digest(told(user("Go."), did(tool, arguments, text))))
+    assert found["Commands, and how they went last"] == [f"- {line}"]
+    assert not {"Plan, and what is still open", "Files changed"} & found.keys()
+
+
+@each_row("tool", ["get_order", "search_flights", "ask_human", "think", "update_plan", "BashOutput", "WebFetch"])
+def test_a_call_that_only_reads_asks_plans_or_polls_is_not_listed(tool: str):
+    found = sections(digest(told(user("Go."), did(tool, {"task_id": "b1"}, "text"))))
+    assert "Commands, and how they went last" not in found
+
+
+def test_the_error_of_a_call_on_a_task_is_open_until_the_call_on_the_same_one_succeeds():
+    failed = did("cancel_task", {"task_id": "12", "reason": "no longer needed"}, "Error: Not authorized")
+    assert opened(failed) == ["- cancel_task(12 no longer needed) → failed: Error: Not authorized"]
+    assert len(opened(failed, did("cancel_task", {"task_id": "13", "reason": "no longer needed"}, "Done."))) == 1
+    assert opened(failed, did("cancel_task", {"task_id": "12", "reason": "mistake"}, "Done.")) == []
+
+
 VIEW = {"command": "view", "path": "/r/web/b.py"}
 EDITOR = "str_replace_based_edit_tool"
 NOT_REPLACED = "No replacement was performed, old_str `x` did not appear verbatim in /r/web/a.py."

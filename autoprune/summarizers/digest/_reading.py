@@ -21,6 +21,7 @@ from autoprune.summarizers.digest._commands import (
     moves_head,
     printed_value,
     reruns,
+    returned_ids,
     runs,
 )
 from autoprune.summarizers.digest._contents import SAID, Contents, Exchange, make_relative, relative
@@ -259,9 +260,10 @@ class _Reader:
     def _note_outcome(self, action: Action) -> None:
         """Record the outcome: a command's latest outcome, a new error, or that an error is resolved."""
         name = self._short_name(action.name)
-        if action.command and not action.is_read_only:
+        if action.acts or (action.command and not action.is_read_only):
             times = self._take_runs(name) + (not action.is_late)
-            self.lists[_contents.COMMANDS][name] = action.outcome + (f" (×{times})" if times > 1 else "")
+            how = ": ".join(filter(None, (action.outcome, returned_ids(action) if action.acts else "")))
+            self.lists[_contents.COMMANDS][name] = how + (f" (×{times})" if times > 1 else "")
         is_known = not action.waits_for or action.command  # else the command is unknown
         if action.is_refused:
             self.lists[_contents.OPEN].pop(name, None)
@@ -295,10 +297,10 @@ class _Reader:
         done = runs(action.name) if action.command else ()
         files = [*action.files()]
         changed = [path for does, path in files if does != "read"]
-        is_plain = not (action.command or files)  # a tool of which only the name and the target are known
+        is_plain = not (action.command or files)  # only the tool is known, and its target, which begins with an id
 
         def is_same(one: str) -> bool:
-            if one == name or reruns(done, one) or (is_plain and one.partition("(")[0] == action.tool):
+            if one == name or reruns(done, one) or (is_plain and one.split()[0] == name.split()[0]):
                 return True
             called = CALLED.fullmatch(one)
             named = [path.rstrip("…") for path in called[1].split()] if called else []
@@ -391,8 +393,10 @@ def _plan_items(value: object, depth: int) -> Iterator[str]:
             if text and depth:
                 yield f"{MARKS.get(str(value.get('status')), OPEN_MARK)} {one_line(text, LONGEST_ITEM)}"
             else:
-                for item in value.values():
-                    yield from _plan_items(item, depth + 1)
+                for name, item in value.items():
+                    # A tool such as change_plan has other texts as well, and names a plan by a word.
+                    if not isinstance(item, str) or (" " in item and not PLAN_LISTS.isdisjoint(tool_words(name))):
+                        yield from _plan_items(item, depth + 1)
         case str() if depth == 1:
             lines = (line.strip().removeprefix("- ").removeprefix("* ") for line in CODE.sub("", value).split("\n"))
             yield from (one_line(line, LONGEST_ITEM) for line in islice(filter(None, lines), MOST_PLAN_LINES))
