@@ -70,8 +70,11 @@ FIRST_WORDS = re.compile(
     r"|Invalid `\w+`(?: parameter)?: |File content \(.{1,40}\) exceeds maximum"  # the same
     r"|E(?:NOENT|ACCES|PERM|ISDIR|NOTDIR|EXIST|CONNREFUSED|CONNRESET|TIMEDOUT|NOTFOUND|INVAL|NOSPC): \w"  # Node
     r"|MCP error -?\d+|Tool '?[\w.-]+'? not found|Unknown tool\b"
+    r"|Error from server \(\w+\): "  # kubectl
+    r"|(?:Fehler|Erreur|Errore|Erro|错误|出错|失败|エラー|오류)[:：]"  # "error" in other languages
     r")"
 )
+NOT_ABLE = re.compile(r"\s*(?:Failed to|Could not|Couldn't|Unable to) \w")  # how tools that are no commands begin
 # How tools that edit or show files report success, in phrases that no command prints.
 DONE = re.compile(
     r"\s*(?:"
@@ -161,14 +164,23 @@ BACKGROUND = re.compile(
     r"|(?:[^\n]*\n){0,200}?<command (?:started [^>\n]{0,60}?)?with shellId:? (?P<copilot>[\w-]+)"
     r")"
 )
-# Words in the names of tools that fetch text: an error message in such a result need not be the tool's.
+# Words in the names of tools that fetch text: an error message in such a result need not be the tool's. Tools with a
+# word that says that they act fetch none: create_list, search_replace.
 DATA = frozenset(
     (
         *("read", "view", "open", "cat", "show", "fetch", "search", "grep", "glob", "list", "find", "get", "ls"),
-        *("lookup", "query", "browse", "web"),
+        *("lookup", "query", "browse", "web", "describe", "retrieve", "inspect", "status", "history", "logs"),
+        *("snapshot", "screenshot", "scrape", "crawl", "extract"),
     )
 )
-FRAME = re.compile(r'\n  File "[^"\n]+", line \d+')
+ACTING = frozenset(
+    (
+        *("create", "add", "send", "set", "update", "change", "edit", "replace", "insert", "write", "upload", "submit"),
+        *("delete", "remove", "clear", "cancel", "restore", "subscribe", "unsubscribe"),
+    )
+)
+LOGS = re.compile(r"\b(?:kubectl|oc|docker|compose|podman)\b[^|;&\n]* logs\b|\b(?:journalctl|dmesg)\b|\.log\b")
+FRAME = re.compile(r'\n  File "[^"\n]+", line \d+|\n-+> \d+ ')  # of Python and of IPython
 EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(?::\s|\Z)")
 FIGURES = re.compile(r"\d+")
 TRACEBACK = re.compile(r"Traceback \(most recent call last\):\r?\n(?P<frames>(?:[ \t][^\n]*\n)+)[^\n]*\n?")
@@ -225,7 +237,8 @@ def is_data(call: ToolCall | None) -> bool:
     if call is None:
         return False
     script = command(call)
-    return only_prints_texts(script) if script else not DATA.isdisjoint(tool_words(call.name))
+    words = tool_words(call.name)
+    return only_prints_texts(script) if script else not DATA.isdisjoint(words) and ACTING.isdisjoint(words)
 
 
 def is_refusal(text: str) -> bool:
@@ -259,14 +272,16 @@ def _says_failed(text: str, call: ToolCall | None) -> bool | None:
     if body[:1] == "{" and not FIRST_WORDS.match(text[:HEAD]):
         document = _parse_document(body)
         if document is not None or body is text:
-            return _document_failed(document)
+            return _document_failed(document, call)
     head, tail = _both_ends(text)
     script = command(call)
     is_made_up_for = has_fallback(script)
     begins_badly = FIRST_WORDS.match(head) or FIRST_WORDS.match(text[:HEAD])
-    if (begins_badly and not is_made_up_for) or _ends_badly(tail):
+    if (begins_badly and not is_made_up_for) or (_ends_badly(tail) and not _ends_in_data(head, call)):
         return True
     if not is_data(call):
+        if call and not script and NOT_ABLE.match(head):
+            return True
         is_anywhere = hides_failures(script) and not is_made_up_for
         last = tail.rpartition("\n")[2]
         if last.startswith("Error: ") and not hides_failures(script):  # else perhaps that of an earlier command
@@ -278,6 +293,14 @@ def _says_failed(text: str, call: ToolCall | None) -> bool | None:
         if PASSED.fullmatch(last):
             return False
     return False if DONE.match(head) else None
+
+
+def _ends_in_data(head: str, call: ToolCall | None) -> bool:
+    """Return whether the end of a text is that of a log or a page, whatever it says."""
+    if not is_data(call):
+        return False
+    script = command(call)
+    return bool(LOGS.search(script)) if script else "\n" in head.strip() and not head.startswith("Traceback")
 
 
 def _verdict_failed(head: str, tail: str) -> bool:
@@ -333,8 +356,10 @@ def _member_code(document: object) -> int | None:
     return None
 
 
-def _document_failed(document: object) -> bool | None:
+def _document_failed(document: object, call: ToolCall | None) -> bool | None:
     """Return whether a JSON document says that the call failed; None if it does not say."""
+    if is_data(call) and isinstance(document, dict) and any(map(_is_id, document)):
+        return None  # it describes something that was fetched, such as a job with the status "error"
     match document:
         case {"success": bool(success)}:
             return not success
@@ -344,7 +369,16 @@ def _document_failed(document: object) -> bool | None:
             return True
         case {"error": str() | Mapping() as error} if error:
             return True
+        case {"object": "error"} | {"message": str(), "documentation_url": str()} | {"errorMessages": [_, *_]}:
+            return True  # Notion, GitHub, Jira
+        case {"errors": [{"message": str()}, *_], "data": None}:
+            return True  # GraphQL
     return None
+
+
+def _is_id(name: str) -> bool:
+    """Return whether a member is the id of a thing, and not of a request."""
+    return tool_words(name)[-1:] == ["id"] and "request" not in name.lower()
 
 
 def _ends_badly(tail: str) -> bool:

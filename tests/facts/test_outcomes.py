@@ -5,7 +5,15 @@ from tables import each_row
 
 from autoprune.conversation.edits import append_mark, mark
 from autoprune.conversation.transcript import Location, ToolCall
-from autoprune.facts.outcomes import background_id, error_lines, exit_code, has_failed, is_cancellation, is_refusal
+from autoprune.facts.outcomes import (
+    background_id,
+    error_lines,
+    exit_code,
+    has_failed,
+    is_cancellation,
+    is_data,
+    is_refusal,
+)
 
 TRACEBACK = """Traceback (most recent call last):
   File "/src/run.py", line 9, in <module>
@@ -170,6 +178,14 @@ def test_an_exit_code_elsewhere_is_ignored(text: str):
         '{"ok": false}',
         '<message>Error: tool failed</message><content>{"a": 1}</content>',
         "<content>{ build log }\n===== 3 failed, 2 passed in 1.20s =====</content>",
+        'Error from server (NotFound): pods "web" not found',
+        "Fehler: Vertrag nicht gefunden",
+        "错误：余额不足",
+        "Traceback (most recent call last)\nCell In[3]\n----> 1 df.head()\n\nNameError: name 'df' is unknown",
+        '{"object": "error", "status": 404, "message": "Could not find the page"}',
+        '{"message": "Not Found", "documentation_url": "https://docs.github.com", "status": "404"}',
+        '{"errorMessages": ["It is not on the screen"], "errors": {}}',
+        '{"errors": [{"message": "Cannot query field"}], "data": null}',
     ],
 )
 def test_a_failure_is_seen_in_the_first_words_or_the_last_line(text: str):
@@ -240,6 +256,50 @@ def test_a_long_text_takes_no_longer_than_a_short_one(unit: str):
 
 def ran(command: str, tool: str = "Bash") -> ToolCall:
     return ToolCall(Location((0,)), 0, None, tool, {"command": command})
+
+
+def used(tool: str) -> ToolCall:
+    return ToolCall(Location((0,)), 0, None, tool, {})
+
+
+LOG = "starting\nfatal: could not open the database"
+
+
+@each_row(
+    ("call", "text", "failed"),
+    [
+        (used("send_email"), "Failed to send: SMTP authentication", True),
+        (used("get_page"), "Failed to launch: the story of a rocket", None),
+        (ran("make"), "Failed to find ccache, going on without it\nbuilt", None),
+        (used("get_logs"), LOG, None),
+        (ran("kubectl logs web --tail=9"), LOG, None),
+        (ran("journalctl -u web"), f"web[1]: on\n{TRACEBACK}", None),
+        (ran("git show x"), "fatal: bad object x", True),
+        (used("read_file"), TRACEBACK, True),
+        (used("get_job"), '{"job_id": 4, "status": "error", "reason": "out of memory"}', None),
+        (used("get_job"), '{"request_id": 4, "status": "error", "message": "no such job"}', True),
+        (used("create_payment"), '{"id": 4, "status": "error"}', True),
+        (used("create_list"), "Could not create the list", True),
+    ],
+)
+def test_what_a_tool_fetched_is_not_taken_for_its_own_error(call: ToolCall, text: str, failed: bool | None):
+    assert has_failed(text, None, call) is failed
+
+
+@each_row(
+    ("tool", "is_fetching"),
+    [
+        *(("browser_snapshot", True), ("retrieve_page", True), ("git_status", True), ("list_orders", True)),
+        *(
+            ("create_list", False),
+            ("search_replace", False),
+            ("update_search_index", False),
+            ("restore_snapshot", False),
+        ),
+    ],
+)
+def test_a_tool_that_acts_fetches_no_data(tool: str, is_fetching: bool):
+    assert is_data(used(tool)) is is_fetching
 
 
 GIT_PUSH = "To github.com:a/b.git\n ! [rejected] main -> main (fetch first)\nerror: failed to push some refs to 'b'\n"
