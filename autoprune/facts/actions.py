@@ -11,10 +11,11 @@ from functools import cached_property
 from itertools import chain, islice
 
 import autoprune.facts.outcomes as outcomes
+from autoprune.conversation.edits import split_mark
 from autoprune.conversation.messages import one_line
 from autoprune.conversation.transcript import ToolCall, ToolResult
 from autoprune.facts import shell
-from autoprune.facts.calls import arguments, command, is_plan, paths, polled_command, target, tool_words
+from autoprune.facts.calls import SECRET, arguments, command, is_plan, paths, polled_command, target, tool_words
 from autoprune.facts.shell import (
     LONGEST,
     QUOTED,
@@ -220,6 +221,10 @@ LONGEST_COMMAND = 220
 LONGEST_ID = 40  # of an argument that is an identifier
 LONGEST_IDS = 80  # of such arguments together
 LONGEST_REASON = 160
+MOST_IDS = 3  # of those that a tool returned
+ID_MEMBER = re.compile(  # its name and value
+    r"(?:\w{0,40}_|\w{0,40}(?=[A-Z]))?(?i:id|key|number|reference|url|status) [\w:/.#@?=&+-]{1,100}"
+)
 LONGEST_ERROR = 300
 ERROR_SPANS = 3  # places with error lines that are read
 FIRST_LINES = 4_000  # characters that are searched for a first or last line
@@ -339,6 +344,23 @@ class Action:
         if self.call is None or self.command or self.is_read_only or self.waits_for or is_plan(self.call):
             return False
         return not (any(self.files()) or (self.result and outcomes.is_answer(self.result)))
+
+    @property
+    def returned_ids(self) -> Iterator[str]:
+        """Short identifiers in the JSON object that such a tool returned, and not in its call: "booking_id X7BYG1"."""
+        text = self.result.text if self.acts and self.result and not self.failed else ""
+        document, members = outcomes.parse_document(text), list[tuple[str, object]]()
+        if isinstance(document, dict):
+            inner = (each.items() for each in document.values() if isinstance(each, dict))
+            members += chain(document.items(), *inner)
+        given = str(self._arguments)
+        found = [f"{name} {value}" for name, value in members if str(value) not in given]
+        found += (
+            split_mark(text)[0].strip('"]').partition(". Names in it: ")[2].split(", ")
+            if outcomes.is_cleared(text)
+            else ()
+        )
+        return islice((one for one in found if ID_MEMBER.fullmatch(one) and not SECRET.search(one)), MOST_IDS)
 
     @cached_property
     def runs_as(self) -> str:

@@ -35,22 +35,18 @@ NO_SHELL = frozenset(("javascript", "js", "evaluate", "applescript", "browser", 
 SHELL = re.compile(r"(?i:(?:\S*[\\/])?(?:bash|sh|zsh|pwsh|powershell)(?:\.exe)?|-command|-nologo|-noprofile)|-l?c|-l")
 # Arguments with the id of a command that runs in the background: Codex, Claude Code, Copilot CLI.
 COMMAND_ID_NAMES = ("session_id", "bash_id", "shell_id", "task_id", "shellId")
-# Words in the names of the tools that take one. Others with such arguments work on a browser's session or a task.
-POLLS = frozenset(
-    ("bash", "shell", "powershell", "stdin", "exec", "output", "command", "process", "kill", "stop", "wait", "terminal")
-)
+# Words in the names of tools that take one. Others with such arguments are about a browser's session or a task.
+POLLS = frozenset(("bash", "shell", "powershell", "stdin", "exec", "output", "process", "kill", "stop", "wait"))
 # Arguments that may hold a patch, spelled the same way.
 PATCH_NAMES = frozenset(("input", "patch", "patchtext", "diff", "command", "cmd", "script"))
 PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): ([^\r\n]+)", re.MULTILINE)
 DIFFED = re.compile(r"^--- (?:a/)?([^\t\r\n]+)[^\n]*\n\+\+\+ (?:b/)?([^\t\r\n]+)", re.MULTILINE)
 # Words in the names of tools that plan: those that give all of a list, and others.
-PLAN_LISTS = frozenset(("todo", "todos", "todowrite", "plan", "checklist"))
+PLAN_LISTS = frozenset(("todo", "todos", "todowrite", "todoread", "plan", "checklist"))
 THINKING = frozenset(("think", "thinking", "sequentialthinking"))
 TASKS = frozenset(("create", "update", "list", "get", "add", "set"))  # beside "task" in such a name
 # All words in such names: change_plan and asana_update_task are about the plans and tasks of others.
-OWN_PLANS = (
-    PLAN_LISTS | TASKS | {"todoread", "task", "tasks", "write", "read", "exit", "enter", "mode", "respond", "manage"}
-)
+OWN = PLAN_LISTS | TASKS | {"task", "tasks", "write", "read", "exit", "enter", "mode", "respond", "manage"}
 WILDCARDS = re.compile(r"(\*\*/|\*\*|\*|\?|\[[!^]?[^\]/]+\]|\{[^{}]*,[^{}]*\})")
 CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 WORDS = re.compile(r"[a-z]+")
@@ -205,10 +201,8 @@ def is_recall(call: ToolCall | None) -> bool:
 def is_plan(call: ToolCall) -> bool:
     """Return whether a call only plans: a todo list, a task list, `update_plan`, a tool to think."""
     words = set(tool_words(call.name))
-    if not THINKING.isdisjoint(words):
-        return True
-    is_list = not words.isdisjoint(PLAN_LISTS | {"todoread"}) or (words & {"task", "tasks"} and words & TASKS)
-    return words <= OWN_PLANS and bool(is_list)
+    is_list = not PLAN_LISTS.isdisjoint(words) or bool(words & {"task", "tasks"} and words & TASKS)
+    return not THINKING.isdisjoint(words) or (words <= OWN and is_list)
 
 
 def argument_texts(call: ToolCall) -> str:

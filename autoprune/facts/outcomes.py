@@ -175,10 +175,11 @@ DATA = frozenset(
 )
 ACTING = frozenset(
     (
-        *("create", "add", "send", "set", "update", "change", "edit", "replace", "insert", "write", "upload", "submit"),
-        *("delete", "remove", "clear", "cancel", "restore", "subscribe", "unsubscribe"),
+        *("add", "cancel", "change", "clear", "create", "delete", "edit", "insert", "remove", "replace", "restore"),
+        *("send", "set", "submit", "subscribe", "unsubscribe", "update", "upload", "write"),
     )
 )
+OWN_ID = re.compile(r"(?!request)(?:\w{1,40}_id|\w{1,40}Id|id)")  # of what a JSON object describes
 LOGS = re.compile(r"\b(?:kubectl|oc|docker|compose|podman)\b[^|;&\n]* logs\b|\b(?:journalctl|dmesg)\b|\.log\b")
 FRAME = re.compile(r'\n  File "[^"\n]+", line \d+|\n-+> \d+ ')  # of Python and of IPython
 EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(?::\s|\Z)")
@@ -270,7 +271,7 @@ def _says_failed(text: str, call: ToolCall | None) -> bool | None:
     """Return whether the text alone says that the call failed; None if it does not say for certain."""
     body = _without_tags(text)
     if body[:1] == "{" and not FIRST_WORDS.match(text[:HEAD]):
-        document = _parse_document(body)
+        document = parse_document(body)
         if document is not None or body is text:
             return _document_failed(document, call)
     head, tail = _both_ends(text)
@@ -280,10 +281,10 @@ def _says_failed(text: str, call: ToolCall | None) -> bool | None:
     if (begins_badly and not is_made_up_for) or (_ends_badly(tail) and not _ends_in_data(head, call)):
         return True
     if not is_data(call):
-        if call and not script and NOT_ABLE.match(head):
-            return True
         is_anywhere = hides_failures(script) and not is_made_up_for
         last = tail.rpartition("\n")[2]
+        if call and not script and NOT_ABLE.match(head):
+            return True
         if last.startswith("Error: ") and not hides_failures(script):  # else perhaps that of an earlier command
             return True
         if SUMMARY.search(last) or (is_anywhere and (SUMMARY.search(head) or SUMMARY.search(tail))):
@@ -333,10 +334,10 @@ def exit_code(text: str) -> int | None:
     if text[:1] != "{":
         return None
     match = LAST_MEMBERS.search(tail)
-    return int(match[1]) if match else _member_code(_parse_document(text))
+    return int(match[1]) if match else _member_code(parse_document(text))
 
 
-def _parse_document(text: str) -> object:
+def parse_document(text: str) -> object:
     """Parse a short JSON text. Return None for a long text and for text that is not JSON."""
     try:
         return json.loads(text) if len(text) <= LONGEST_JSON else None
@@ -358,7 +359,7 @@ def _member_code(document: object) -> int | None:
 
 def _document_failed(document: object, call: ToolCall | None) -> bool | None:
     """Return whether a JSON document says that the call failed; None if it does not say."""
-    if is_data(call) and isinstance(document, dict) and any(map(_is_id, document)):
+    if is_data(call) and isinstance(document, dict) and any(map(OWN_ID.fullmatch, document)):
         return None  # it describes something that was fetched, such as a job with the status "error"
     match document:
         case {"success": bool(success)}:
@@ -369,16 +370,14 @@ def _document_failed(document: object, call: ToolCall | None) -> bool | None:
             return True
         case {"error": str() | Mapping() as error} if error:
             return True
-        case {"object": "error"} | {"message": str(), "documentation_url": str()} | {"errorMessages": [_, *_]}:
-            return True  # Notion, GitHub, Jira
-        case {"errors": [{"message": str()}, *_], "data": None}:
-            return True  # GraphQL
+        case (  # Notion, GitHub, Jira, GraphQL
+            {"object": "error"}
+            | {"message": str(), "documentation_url": str()}
+            | {"errorMessages": [_, *_]}
+            | {"errors": [{"message": str()}, *_], "data": None}
+        ):
+            return True
     return None
-
-
-def _is_id(name: str) -> bool:
-    """Return whether a member is the id of a thing, and not of a request."""
-    return tool_words(name)[-1:] == ["id"] and "request" not in name.lower()
 
 
 def _ends_badly(tail: str) -> bool:

@@ -18,6 +18,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from math import inf
 from typing import TypeAlias
 
@@ -49,7 +50,8 @@ def placeholder(candidate: Candidate, request: int, fresh: Iterable[str], *, has
     tokens = candidate.result.tokens
     outcome = _outcome(candidate.result, has_failed=has_failed)
     what = _what(candidate.result, candidate.target) + outcome
-    named = "" if outcome.endswith(NOT_RUN) else ", ".join(fitting_names(fresh, tokens))
+    names = chain(Action(candidate.result.call, candidate.result).returned_ids, fresh)
+    named = "" if outcome.endswith(NOT_RUN) else ", ".join(fitting_names(names, tokens))
     about = _caption(candidate.result) or (named and f". Names in it: {named}")
     return f"[Cleared at request {request}: {what}, {tokens:,} tokens{about}]"
 
@@ -214,6 +216,7 @@ def line(result: ToolResult, tokens: int, names: Iterable[str], *, has_failed: b
     outcome = _outcome(result, has_failed=has_failed)
     words = result.text.split() if result.is_plain and result.tokens <= SHOWN_WHOLE else ()
     named = " ".join(words) if len(words) <= SHOWN_WORDS and not SECRET.search(result.text) else ""
+    names = chain(Action(result.call, result).returned_ids, names)
     named = "" if outcome.endswith(NOT_RUN) else named or ", ".join(fitting_names(names, tokens))
     places = edited_places(result.call)
     several = f", {places} places" if places > 1 else ""

@@ -243,6 +243,18 @@ def test_a_short_result_stands_in_its_line_as_a_whole():
     assert found == {"ok": "1 tokens: ok", "commit": "7 tokens: 4f2c9a", "prose": "9 tokens", "token": "18 tokens"}
 
 
+def test_what_a_tool_made_is_named_when_its_result_is_cleared_and_when_its_step_is_folded():
+    terms = "these are the terms of the fare, " * 90
+    booked = {"booking": {"reservation_id": "HATHAT", "user_id": "mia", "passengers": 2}, "terms": terms}
+    book = Step("book_flight", {"user": "mia"}, json.dumps(booked))
+    messages = session(read("a.log"), [book], [Step("book_flight", {}, "{}")])
+    line = '- book_flight {"user": "mia"}, 751 tokens: reservation_id HATHAT'
+    assert any(each.startswith(line) for each in lines(pruned(messages)))
+    cleared = pruned(messages, CacheAware(start_at=1_000)).conversation
+    assert "book_flight, 751 tokens. Names in it: reservation_id HATHAT" in str(cleared)
+    assert line in lines(pruned([*cleared, *session("And?")[1:]]))
+
+
 def test_a_call_that_was_cancelled_was_not_run():
     cancelled = "<tool_use_error>Cancelled: parallel tool call Bash(make) errored</tool_use_error>"
     folded = lines(pruned(session(read("a.log"), command("make some of the parts", cancelled, failed=True))))

@@ -12,7 +12,7 @@ other way round: if the second succeeds, an earlier failure of the first is reso
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -20,15 +20,13 @@ from itertools import islice
 from autoprune.conversation.messages import one_line
 from autoprune.facts import shell
 from autoprune.facts.actions import NOISE, TAGS, Action
-from autoprune.facts.calls import SECRET, tool_words
+from autoprune.facts.calls import SECRET
 from autoprune.summarizers.sections import quantity
 
 STATUS, COMMIT = "git status", "last commit"
 LONGEST_STATE = 240  # characters of a state
 LONGEST_NAME = 100  # of the command in a state
 LONGEST_VALUE = 160  # characters of a value
-MOST_IDS = 3  # of the identifiers that a tool returned
-IDENTIFIED = frozenset(("id", "key", "number", "reference", "url", "status"))  # words in the names of such members
 LONGEST_OUTPUT = 400  # characters of a result that may be nothing but a value
 LOOKED_AT = 20_000  # characters of a result, of its end
 SHOWN = 6  # changed files that are named
@@ -162,30 +160,13 @@ def printed_value(action: Action) -> str:
     return one_line(lines[0].replace("→", "->"), LONGEST_VALUE)
 
 
-def returned_ids(action: Action) -> str:
-    """Return the identifiers in the JSON object that a tool returned, such as a booking's; "" if there are none."""
-    members = _members(action.result.text) if action.result and not action.failed else {}
-    found = (
-        f"{name} {value}"
-        for name, value in members.items()
-        if isinstance(value, str | int) and not isinstance(value, bool) and IDENTIFIED.intersection(tool_words(name))
-    )
-    text = one_line(", ".join(islice(found, MOST_IDS)).replace("→", "->"), LONGEST_VALUE)
-    return "" if SECRET.search(text) else text
-
-
-def _members(text: str) -> Mapping[str, object]:
-    """Return the members of a result that is a JSON object; {} for other results."""
+def _output(text: str) -> str:
+    """Return the output of a command, even if the result is a JSON document that contains it."""
     try:
         document = json.loads(text) if text[:1] == "{" and len(text) <= LOOKED_AT else None
     except (ValueError, RecursionError):
-        return {}
-    return document if isinstance(document, dict) else {}
-
-
-def _output(text: str) -> str:
-    """Return the output of a command, even if the result is a JSON document that contains it."""
-    outputs = map(_members(text).get, ("output", "stdout"))
+        return text
+    outputs = (document.get(name) for name in ("output", "stdout")) if isinstance(document, dict) else ()
     return next((value for value in outputs if isinstance(value, str)), text)
 
 

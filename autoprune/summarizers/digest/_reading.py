@@ -21,7 +21,6 @@ from autoprune.summarizers.digest._commands import (
     moves_head,
     printed_value,
     reruns,
-    returned_ids,
     runs,
 )
 from autoprune.summarizers.digest._contents import SAID, Contents, Exchange, make_relative, relative
@@ -262,7 +261,7 @@ class _Reader:
         name = self._short_name(action.name)
         if action.acts or (action.command and not action.is_read_only):
             times = self._take_runs(name) + (not action.is_late)
-            how = ": ".join(filter(None, (action.outcome, returned_ids(action) if action.acts else "")))
+            how = ": ".join(filter(None, (action.outcome, ", ".join(action.returned_ids))))
             self.lists[_contents.COMMANDS][name] = how + (f" (×{times})" if times > 1 else "")
         is_known = not action.waits_for or action.command  # else the command is unknown
         if action.is_refused:
