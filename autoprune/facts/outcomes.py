@@ -180,7 +180,7 @@ ACTING = frozenset(
     )
 )
 OWN_ID = re.compile(r"(?!request)(?:\w{1,40}_id|\w{1,40}Id|id)")  # of what a JSON object describes
-LOGS = re.compile(r"\b(?:kubectl|oc|docker|compose|podman)\b[^|;&\n]* logs\b|\b(?:journalctl|dmesg)\b|\.log\b")
+LOGS = re.compile(r"\b(?:logs|journalctl|dmesg)\b|\.log\b")  # in commands that print logs
 FRAME = re.compile(r'\n  File "[^"\n]+", line \d+|\n-+> \d+ ')  # of Python and of IPython
 EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(?::\s|\Z)")
 FIGURES = re.compile(r"\d+")
