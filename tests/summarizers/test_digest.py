@@ -149,13 +149,13 @@ def test_a_digest_says_what_was_asked_done_and_found():
 @each_row(
     ("tool", "arguments", "text", "title", "entry"),
     [
-        ("Read", {"file_path": "a.py"}, "x", "Files read", "- a.py → read"),
+        ("Read", {"file_path": "a.py"}, "x", "Files and pages read", "- a.py → read"),
         ("Write", {"file_path": "a.py"}, "File created successfully at: a.py", "Files changed", "- a.py → created"),
         ("write_to_file", {"path": "a.py"}, "ok", "Files changed", "- a.py → written"),
-        ("str_replace_editor", {"command": "view", "path": "a.py"}, "x", "Files read", "- a.py → read"),
+        ("str_replace_editor", {"command": "view", "path": "a.py"}, "x", "Files and pages read", "- a.py → read"),
         ("str_replace_editor", {"command": "insert", "path": "a.py"}, "x", "Files changed", "- a.py → edited"),
         ("delete_file", {"path": "a.py"}, "", "Files changed", "- a.py → deleted"),
-        ("bash", {"command": "sed -n '1,9p' src/a.py"}, "x", "Files read", "- src/a.py → read"),
+        ("bash", {"command": "sed -n '1,9p' src/a.py"}, "x", "Files and pages read", "- src/a.py → read"),
         ("bash", {"command": "rm -f src/a.py"}, "", "Files changed", "- src/a.py → deleted"),
         ("bash", {"command": "cat > a.py <<'EOF'\nx > b.py\nEOF"}, "", "Files changed", "- a.py → written"),
         ("bash", {"command": "cat <<EOF > a.py\nx\nEOF\necho 1"}, "", "Files changed", "- a.py → written"),
@@ -451,7 +451,7 @@ def test_a_file_that_was_read_and_then_changed_is_listed_once():
     text = digest(
         told(did("read", {"path": "a.py"}, "x"), did("edit", {"path": "a.py"}, "x"), did("edit", {"path": "a.py"}))
     )
-    assert "Files read" not in sections(text)
+    assert "Files and pages read" not in sections(text)
     assert sections(text)["Files changed"] == ["- a.py → edited ×2"]
 
 
@@ -464,7 +464,7 @@ def test_paths_are_relative_to_the_folder_that_was_worked_in():
         )
     )
     assert sections(text)["The folder that paths are in"] == ["/home/me/project"]
-    assert sections(text)["Files read"] == ["- a.py → read", "- /etc/hosts → read"]
+    assert sections(text)["Files and pages read"] == ["- a.py → read", "- /etc/hosts → read"]
 
 
 def test_relative_and_absolute_spellings_of_a_path_match():
@@ -589,6 +589,15 @@ def test_what_other_tools_did_is_listed_with_what_they_returned(tool: str, argum
     found = sections(digest(told(user("Go."), did(tool, arguments, text))))
     assert found["Commands, and how they went last"] == [f"- {line}"]
     assert not {"Plan, and what is still open", "Files changed"} & found.keys()
+
+
+def test_pages_that_were_read_are_listed():
+    pages = (
+        did("WebFetch", {"url": "https://a.b/c"}, "text"),
+        did("tavily_extract", {"urls": ["https://d.e"]}, "text"),
+    )
+    found = sections(digest(told(user("Go."), *pages, did("post_form", {"url": "https://f.g"}, "ok"))))
+    assert found["Files and pages read"] == ["- https://a.b/c → read", "- https://d.e → read"]
 
 
 @each_row("tool", ["get_order", "search_flights", "ask_human", "think", "update_plan", "BashOutput", "WebFetch"])

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 
 import autoprune.summarizers.digest._contents as _contents
 from autoprune.conversation.messages import one_line
@@ -240,7 +240,7 @@ class _Reader:
 
     def _note_files(self, action: Action) -> None:
         changed, read = self.lists[_contents.CHANGED], self.lists[_contents.READ]
-        for does, name in action.files():
+        for does, name in chain(action.files(), (("read", page) for page in action.pages)):
             path = self._listed_path(self._short_name(name))
             if does != "read":
                 read.pop(path, None)
