@@ -70,7 +70,7 @@ FIRST_WORDS = re.compile(
     r"|Invalid `\w+`(?: parameter)?: |File content \(.{1,40}\) exceeds maximum"  # the same
     r"|E(?:NOENT|ACCES|PERM|ISDIR|NOTDIR|EXIST|CONNREFUSED|CONNRESET|TIMEDOUT|NOTFOUND|INVAL|NOSPC): \w"  # Node
     r"|MCP error -?\d+|Tool '?[\w.-]+'? not found|Unknown tool\b"
-    r"|Error from server \(\w+\): "  # kubectl
+    r"|Error from server \(\w+\): |### (?:Result\nError: |Error\n)"  # kubectl, Playwright
     r"|(?:Fehler|Erreur|Errore|Erro|错误|出错|失败|エラー|오류)[:：]"  # "error" in other languages
     r")"
 )

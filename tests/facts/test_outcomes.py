@@ -179,6 +179,7 @@ def test_an_exit_code_elsewhere_is_ignored(text: str):
         '<message>Error: tool failed</message><content>{"a": 1}</content>',
         "<content>{ build log }\n===== 3 failed, 2 passed in 1.20s =====</content>",
         'Error from server (NotFound): pods "web" not found',
+        "### Result\nError: locator.fill: Timeout 5000ms exceeded.\nCall log:\n  - waiting for locator",
         "Fehler: Vertrag nicht gefunden",
         "错误：余额不足",
         "Traceback (most recent call last)\nCell In[3]\n----> 1 df.head()\n\nNameError: name 'df' is unknown",

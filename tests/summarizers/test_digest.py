@@ -591,6 +591,13 @@ def test_what_other_tools_did_is_listed_with_what_they_returned(tool: str, argum
     assert not {"Plan, and what is still open", "Files changed"} & found.keys()
 
 
+def test_the_short_texts_of_tools_that_act_are_kept():
+    texts = {"send_certificate": "Certificate certificate_32 added.", "run_sql": "sum\n129.2", "click": "a\nb\n1"}
+    found = sections(digest(told(user("Go."), *(did(tool, {"id": 7}, text) for tool, text in texts.items()))))
+    values = ["- send_certificate(7) → Certificate certificate_32 added.", "- run_sql(7) → sum / 129.2"]
+    assert found["What short commands printed last"] == values
+
+
 def test_pages_that_were_read_are_listed():
     pages = (
         did("WebFetch", {"url": "https://a.b/c"}, "text"),

@@ -147,17 +147,19 @@ def has_passing_tests(action: Action) -> bool:
 
 
 def printed_value(action: Action) -> str:
-    """Return the one short line that a command printed, if it looks like a value; "" otherwise."""
+    """Return the short line that a command printed, if it looks like a value; "" otherwise.
+
+    Tools that act may return two lines, such as a database the name of a column and its sum.
+    """
     is_short = len(action.name) <= LONGEST_NAME and action.result and len(action.result.text) <= LONGEST_OUTPUT
-    if not action.command or not action.result or action.failed or not is_short:
+    if not (action.command or action.acts) or not action.result or action.failed or not is_short:
         return ""
     output = TAGS.sub(" ", _output(action.result.text))
     lines = [line for line in output.split("\n") if line.strip() and not NOISE.fullmatch(line)]
-    if len(lines) != 1 or len(lines[0]) > LONGEST_VALUE or not VALUE.search(lines[0]):
+    line = " / ".join(lines) if len(lines) <= 1 + action.acts else ""
+    if len(line) > LONGEST_VALUE or not VALUE.search(line) or NO_VALUE.match(line) or SECRET.search(line):
         return ""
-    if NO_VALUE.match(lines[0]) or SECRET.search(lines[0]):
-        return ""
-    return one_line(lines[0].replace("→", "->"), LONGEST_VALUE)
+    return one_line(line.replace("→", "->"), LONGEST_VALUE)
 
 
 def _output(text: str) -> str:
