@@ -10,7 +10,7 @@ When results are cleared that the agent has used, their calls stay, with long ar
 a step is old, these are worth no more than a line for each call. What may still be needed stays in view:
 
 - the newest call of each tool, since models copy the shape of earlier calls; so a plan and a todo list stay too;
-- reports of subagents, skills and instruction files;
+- reports of subagents, skills and instruction files, and answers to the user through a tool;
 - the newest text of a file that the agent wrote whole and has not read since.
 """
 
@@ -28,7 +28,16 @@ from autoprune.conversation.messages import one_line
 from autoprune.conversation.transcript import Entry, ToolCall, ToolResult
 from autoprune.facts import shell
 from autoprune.facts.actions import CHANGING, Action, edited_places, editor_command, patched_files
-from autoprune.facts.calls import SECRET, arguments, is_instruction_file, is_recall, paths, target, tool_words
+from autoprune.facts.calls import (
+    ANSWERING,
+    SECRET,
+    arguments,
+    is_instruction_file,
+    is_recall,
+    paths,
+    target,
+    tool_words,
+)
 from autoprune.facts.outcomes import FAILED, HOW, NOT_RUN, is_cancellation
 from autoprune.facts.utterances import SKILLS
 from autoprune.planning.steps import Step, make_fold, neighbors
@@ -253,9 +262,9 @@ def _changes(result: ToolResult) -> bool:
 
 
 def _gives_guidance(call: ToolCall) -> bool:
-    """Return whether a call asked a subagent, loaded a skill or read instructions."""
+    """Return whether a call asked a subagent, loaded a skill, read instructions or answered the user."""
     is_delegated = not DELEGATING.isdisjoint(tool_words(call.name))
-    return is_delegated or call.name in SKILLS or any(map(is_instruction_file, paths(call)))
+    return is_delegated or call.name in SKILLS | ANSWERING or any(map(is_instruction_file, paths(call)))
 
 
 COMMENTS = frozenset(("description", "explanation", "reason"))  # arguments that differ between equal calls

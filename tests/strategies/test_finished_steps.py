@@ -243,6 +243,12 @@ def test_a_short_result_stands_in_its_line_as_a_whole():
     assert found == {"ok": "1 tokens: ok", "commit": "7 tokens: 4f2c9a", "prose": "9 tokens", "token": "18 tokens"}
 
 
+def test_answers_to_the_user_through_a_tool_stay():
+    said = [[Step("send_message_to_user", {"message": f"Order {at} is cancelled. " * 9}, "sent")] for at in range(3)]
+    folded = lines(pruned(session(read("a.log"), *said, read("b.log"))))
+    assert [line.split(",")[0] for line in folded if line[0] == "-"][:2] == ["- read src/a.log", "- read src/b.log"]
+
+
 def test_what_a_tool_made_is_named_when_its_result_is_cleared_and_when_its_step_is_folded():
     terms = "these are the terms of the fare, " * 90
     booked = {"booking": {"reservation_id": "HATHAT", "user_id": "mia", "passengers": 2}, "terms": terms}

@@ -591,6 +591,13 @@ def test_what_other_tools_did_is_listed_with_what_they_returned(tool: str, argum
     assert not {"Plan, and what is still open", "Files changed"} & found.keys()
 
 
+@each_row(("tool", "name"), [("respond", "content"), ("message_notify_user", "text"), ("final_answer", "answer")])
+def test_what_the_model_answers_through_a_tool_is_its_answer(tool: str, name: str):
+    answer = did(tool, {name: "Order W77 is cancelled."}, "Delivered.")
+    found = sections(digest(told(user("Cancel W77."), answer, user("Thanks. And W78?"))))
+    assert found["What the user asked later, and the answers"][1] == "  → Order W77 is cancelled."
+
+
 def test_the_short_texts_of_tools_that_act_are_kept():
     texts = {"send_certificate": "Certificate certificate_32 added.", "run_sql": "sum\n129.2", "click": "a\nb\n1"}
     found = sections(digest(told(user("Go."), *(did(tool, {"id": 7}, text) for tool, text in texts.items()))))

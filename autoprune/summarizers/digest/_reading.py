@@ -10,7 +10,7 @@ from autoprune.conversation.messages import one_line
 from autoprune.conversation.transcript import Speaker
 from autoprune.facts import shell
 from autoprune.facts.actions import NO_RESULT, STILL_RUNNING, Action, read_actions
-from autoprune.facts.calls import PLAN_LISTS, arguments, tool_words
+from autoprune.facts.calls import ANSWERING, PLAN_LISTS, argument_texts, arguments, tool_words
 from autoprune.facts.shell import hides_failures
 from autoprune.facts.utterances import Utterance, model_words
 from autoprune.summarizers.digest._commands import (
@@ -117,7 +117,7 @@ class _Reader:
             self.is_opening = self.is_before_requests = False
         if one.speaker is Speaker.USER and (said := one.user_words):
             self._note_said(one, said)
-        elif one.speaker is Speaker.MODEL and (spoken := model_words(one.words)).strip():
+        elif one.speaker is Speaker.MODEL and (spoken := _spoken(one)):
             self._note_words(spoken, one)
         for action in done:
             self._note_action(action)
@@ -327,6 +327,12 @@ class _Reader:
     def _tally(self, title: str, key: str, *words: str) -> None:
         """Put an item at the end of a list, and add words to its counted value."""
         self.lists[title][key] = _contents.tally(self.lists[title].pop(key, ""), *words)
+
+
+def _spoken(one: Utterance) -> str:
+    """Return what the model said, also through a tool that answers the user."""
+    answers = (argument_texts(call) for call in one.calls if call.name in ANSWERING)
+    return "\n\n".join((model_words(one.words), *answers)).strip()
 
 
 def _is_change(access: tuple[str, str]) -> bool:
