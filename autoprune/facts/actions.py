@@ -309,13 +309,6 @@ class Action:
         else:
             yield from argument_files(self.call, self.result, self.tool)
 
-    @property
-    def pages(self) -> Sequence[str]:
-        """The addresses of the pages that a call read."""
-        given = [self._arguments.get(name) for name in ("url", "urls")] if is_data(self.call) else []
-        several = chain.from_iterable(each if isinstance(each, list | tuple) else [each] for each in given)
-        return [one for one in several if isinstance(one, str)]
-
     @cached_property
     def failed(self) -> bool | None:
         """Whether the call failed, from its result; None if the result does not say or is missing."""

@@ -47,13 +47,8 @@ THINKING = frozenset(("think", "thinking", "sequentialthinking"))
 TASKS = frozenset(("create", "update", "list", "get", "add", "set"))  # beside "task" in such a name
 # All words in such names: change_plan and asana_update_task are about the plans and tasks of others.
 OWN = PLAN_LISTS | TASKS | {"task", "tasks", "write", "read", "exit", "enter", "mode", "respond", "manage"}
-# Tools by which agents answer the user: Manus, OpenHands, smolagents and Cline, tau-bench and others.
-ANSWERING = frozenset(
-    (
-        *("message_notify_user", "finish", "final_answer", "attempt_completion", "respond", "respond_to_user"),
-        *("reply_to_user", "send_message_to_user", "send_user_message", "notify_user"),
-    )
-)
+# Tools by which agents answer the user: smolagents, OpenHands, Manus, Cline, and others.
+ANSWERING = frozenset(("final_answer", "finish", "message_notify_user", "attempt_completion", "send_message_to_user"))
 WILDCARDS = re.compile(r"(\*\*/|\*\*|\*|\?|\[[!^]?[^\]/]+\]|\{[^{}]*,[^{}]*\})")
 CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 WORDS = re.compile(r"[a-z]+")

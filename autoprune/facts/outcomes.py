@@ -174,10 +174,7 @@ DATA = frozenset(
     )
 )
 ACTING = frozenset(
-    (
-        *("add", "cancel", "change", "clear", "create", "delete", "edit", "insert", "remove", "replace", "restore"),
-        *("send", "set", "submit", "subscribe", "unsubscribe", "update", "upload", "write"),
-    )
+    ("add", "cancel", "create", "delete", "edit", "insert", "replace", "restore", "send", "set", "update")
 )
 OWN_ID = re.compile(r"(?!request)(?:\w{1,40}_id|\w{1,40}Id|id)")  # of what a JSON object describes
 LOGS = re.compile(r"\b(?:logs|journalctl|dmesg)\b|\.log\b")  # in commands that print logs
@@ -370,12 +367,9 @@ def _document_failed(document: object, call: ToolCall | None) -> bool | None:
             return True
         case {"error": str() | Mapping() as error} if error:
             return True
-        case (  # Notion, GitHub, Jira, GraphQL
-            {"object": "error"}
-            | {"message": str(), "documentation_url": str()}
-            | {"errorMessages": [_, *_]}
-            | {"errors": [{"message": str()}, *_], "data": None}
-        ):
+        case {"object": "error"} | {"message": str(), "documentation_url": str()} | {"errorMessages": [_, *_]}:
+            return True  # Notion; GitHub; Jira
+        case {"errors": [{"message": str()}, *_], "data": None}:  # GraphQL
             return True
     return None
 

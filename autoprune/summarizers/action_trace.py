@@ -306,7 +306,8 @@ def _spoken_lines(utterances: Sequence[Utterance], at: int, request: str) -> Ite
 def _action_line(action: Action, waits_for: str) -> Line:
     """Write the line of an action; `waits_for` is the earlier command that the action polls."""
     tool = action.tool.lstrip("- ") or "a tool"
-    text = ": ".join(part for part in (waits_for or action.subject(), short_outcome(action)) if part)
+    outcome = short_outcome(action), ", ".join(action.returned_ids)
+    text = ": ".join(part for part in (waits_for or action.subject(), *outcome) if part)
     return Line((tool, "call"), 0, _clean(text, 2 * LONGEST_SUBJECT), bool(action.failed))
 
 

@@ -150,6 +150,11 @@ def test_a_line_says_what_a_call_touched(name: str, arguments: dict[str, Any], l
     assert listed(traced(ActionTrace(keep=0), brief(*said))) == [f"{name}: 1 call", line]
 
 
+def test_a_line_gives_the_id_that_a_call_returned():
+    said = answered(call("book", 1, flight="LH1"), '{"booking": {"reference": "X7BYG1", "price": 120}}')
+    assert listed(traced(ActionTrace(keep=0), brief(*said)))[1] == '- #1 {"flight": "LH1"}: reference X7BYG1'
+
+
 @each_row(
     ("text", "is_error", "line"),
     [

@@ -591,7 +591,9 @@ def test_what_other_tools_did_is_listed_with_what_they_returned(tool: str, argum
     assert not {"Plan, and what is still open", "Files changed"} & found.keys()
 
 
-@each_row(("tool", "name"), [("respond", "content"), ("message_notify_user", "text"), ("final_answer", "answer")])
+@each_row(
+    ("tool", "name"), [("send_message_to_user", "content"), ("message_notify_user", "text"), ("final_answer", "answer")]
+)
 def test_what_the_model_answers_through_a_tool_is_its_answer(tool: str, name: str):
     answer = did(tool, {name: "Order W77 is cancelled."}, "Delivered.")
     found = sections(digest(told(user("Cancel W77."), answer, user("Thanks. And W78?"))))
@@ -608,7 +610,7 @@ def test_the_short_texts_of_tools_that_act_are_kept():
 def test_pages_that_were_read_are_listed():
     pages = (
         did("WebFetch", {"url": "https://a.b/c"}, "text"),
-        did("tavily_extract", {"urls": ["https://d.e"]}, "text"),
+        did("scrape", {"url": "https://d.e"}, "text"),
     )
     found = sections(digest(told(user("Go."), *pages, did("post_form", {"url": "https://f.g"}, "ok"))))
     assert found["Files and pages read"] == ["- https://a.b/c → read", "- https://d.e → read"]

@@ -147,10 +147,7 @@ def has_passing_tests(action: Action) -> bool:
 
 
 def printed_value(action: Action) -> str:
-    """Return the short line that a command printed, if it looks like a value; "" otherwise.
-
-    Tools that act may return two lines, such as a database the name of a column and its sum.
-    """
+    """Return the short line of a command, or two of a tool that acts, if it looks like a value; "" otherwise."""
     is_short = len(action.name) <= LONGEST_NAME and action.result and len(action.result.text) <= LONGEST_OUTPUT
     if not (action.command or action.acts) or not action.result or action.failed or not is_short:
         return ""

@@ -11,6 +11,7 @@ from autoprune.conversation.transcript import Speaker
 from autoprune.facts import shell
 from autoprune.facts.actions import NO_RESULT, STILL_RUNNING, Action, read_actions
 from autoprune.facts.calls import ANSWERING, PLAN_LISTS, argument_texts, arguments, tool_words
+from autoprune.facts.outcomes import is_data
 from autoprune.facts.shell import hides_failures
 from autoprune.facts.utterances import Utterance, model_words
 from autoprune.summarizers.digest._commands import (
@@ -240,7 +241,8 @@ class _Reader:
 
     def _note_files(self, action: Action) -> None:
         changed, read = self.lists[_contents.CHANGED], self.lists[_contents.READ]
-        for does, name in chain(action.files(), (("read", page) for page in action.pages)):
+        url = arguments(action.call).get("url") if action.call and is_data(action.call) else None
+        for does, name in chain(action.files(), [("read", url)] if isinstance(url, str) else ()):
             path = self._listed_path(self._short_name(name))
             if does != "read":
                 read.pop(path, None)
