@@ -75,9 +75,9 @@ class _Known:
     @cached_property
     def prose(self) -> float:
         """The value of the long words in the text, in names."""
-        return LONG_WORDS * len(
-            {word for word in self.result.text.split() if len(word) >= LONG_WORD and word.isalpha()}
-        )
+        text = self.result.text
+        words = {word for word in text.split() if len(word) >= LONG_WORD and word.isalpha()}
+        return LONG_WORDS * len(words.union(LONG_RUN.findall(text)))
 
     @cached_property
     def files(self) -> tuple[str, ...]:
@@ -295,8 +295,9 @@ BY_CHANCE = 0.25  # of the most words that a result shares: with fewer, the text
 COMMON = 4  # results; a word in so many is not distinctive
 MOST_COMPARED = 4  # texts that each result is compared with, so that the cost stays linear
 LEAST_WRITING = 1_000  # characters of arguments: fewer are a query, more are the agent's text, such as a report
-GRAM = 4  # characters of a script without spaces that count as a word
 WITHOUT_SPACES = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff"  # Thai to Khmer, kana, Han
+LONG_RUN = re.compile(rf"[{WITHOUT_SPACES}]{{{LONG_WORD}}}")  # as many in a text as long words in its translation
+GRAM = 4  # characters of a script without spaces that count as a word
 NUMBER = r"\d{1,3}(?:[,'_\u00a0\u202f]\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?"
 WORD = re.compile(
     rf"(?P<number>{NUMBER})|(?P<run>[{WITHOUT_SPACES}]{{{GRAM},}})|[^\W\d{WITHOUT_SPACES}][^\W{WITHOUT_SPACES}]{{3,}}"

@@ -62,6 +62,14 @@ def test_large_and_old_results_without_names_are_worth_least():
     assert cleared(given, at_once(threshold=1_000)) == [0, 1]
 
 
+def test_prose_is_worth_as_much_in_a_script_without_spaces():
+    text = "，".join("".join(chr(0x4E00 + (12 * at + each) * 37 % 5_000) for each in range(12)) for at in range(90))
+    words = " ".join("".join(chr(97 + (at * 7 + each * 3) % 26) for each in range(9 + at % 4)) for at in range(400))
+    for page in (text, words):
+        given = messages(Step("fetch", {"url": "https://a.b"}, page), *[SMALL] * 30)
+        assert cleared(given, at_once(threshold=0.05)) == []
+
+
 def test_names_that_a_call_has_used_no_longer_count():
     code = Step("read", {"path": "a.py"}, NAMED)
     wrote = Step("write", {"path": "b.py", "content": NAMED}, "done")
