@@ -222,9 +222,8 @@ LONGEST_ID = 40  # of an argument that is an identifier
 LONGEST_IDS = 80  # of such arguments together
 LONGEST_REASON = 160
 MOST_IDS = 3  # of those that a tool returned
-ID_MEMBER = re.compile(  # its name and value
-    r"(?:\w{0,40}_|\w{0,40}(?=[A-Z]))?(?i:id|key|number|reference|url|status) [\w:/.#@?=&+-]{1,100}"
-)
+# The name and value of a member with an identifier.
+ID_MEMBER = re.compile(r"(?:\w{0,40}(?:_|(?=[A-Z])))?(?i:id|key|number|reference|url|status) [\w:/.#@?=&+-]{1,100}")
 LONGEST_ERROR = 300
 ERROR_SPANS = 3  # places with error lines that are read
 FIRST_LINES = 4_000  # characters that are searched for a first or last line

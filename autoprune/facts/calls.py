@@ -47,8 +47,6 @@ THINKING = frozenset(("think", "thinking", "sequentialthinking"))
 TASKS = frozenset(("create", "update", "list", "get", "add", "set"))  # beside "task" in such a name
 # All words in such names: change_plan and asana_update_task are about the plans and tasks of others.
 OWN = PLAN_LISTS | TASKS | {"task", "tasks", "write", "read", "exit", "enter", "mode", "respond", "manage"}
-# Tools by which agents answer the user: smolagents, OpenHands, Manus, Cline, and others.
-ANSWERING = frozenset(("final_answer", "finish", "message_notify_user", "attempt_completion", "send_message_to_user"))
 WILDCARDS = re.compile(r"(\*\*/|\*\*|\*|\?|\[[!^]?[^\]/]+\]|\{[^{}]*,[^{}]*\})")
 CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 WORDS = re.compile(r"[a-z]+")
@@ -181,7 +179,7 @@ def command(call: ToolCall | None) -> str:
     # it is to be restarted.
     if any(name in values for name in ("path", "file_path", "file_text")) or values.get("restart") is True:
         return ""
-    if call and not NO_SHELL.isdisjoint(tool_words(call.name)):
+    if values and call and not NO_SHELL.isdisjoint(tool_words(call.name)):
         return ""
     script = next((value for name in COMMAND_NAMES if (value := values.get(name))), "")
     if isinstance(script, list | tuple):

@@ -164,8 +164,8 @@ BACKGROUND = re.compile(
     r"|(?:[^\n]*\n){0,200}?<command (?:started [^>\n]{0,60}?)?with shellId:? (?P<copilot>[\w-]+)"
     r")"
 )
-# Words in the names of tools that fetch text: an error message in such a result need not be the tool's. Tools with a
-# word that says that they act fetch none: create_list, search_replace.
+# Words in the names of tools that fetch text: an error message in such a result need not be the tool's. ACTING ones
+# outweigh them: create_list, search_replace.
 DATA = frozenset(
     (
         *("read", "view", "open", "cat", "show", "fetch", "search", "grep", "glob", "list", "find", "get", "ls"),
@@ -173,9 +173,7 @@ DATA = frozenset(
         *("snapshot", "screenshot", "scrape", "crawl", "extract"),
     )
 )
-ACTING = frozenset(
-    ("add", "cancel", "create", "delete", "edit", "insert", "replace", "restore", "send", "set", "update")
-)
+ACTING = frozenset(("add", "cancel", "create", "delete", "edit", "replace", "restore", "send", "set", "update"))
 OWN_ID = re.compile(r"(?!request)(?:\w{1,40}_id|\w{1,40}Id|id)")  # of what a JSON object describes
 LOGS = re.compile(r"\b(?:logs|journalctl|dmesg)\b|\.log\b")  # in commands that print logs
 FRAME = re.compile(r'\n  File "[^"\n]+", line \d+|\n-+> \d+ ')  # of Python and of IPython
@@ -275,7 +273,9 @@ def _says_failed(text: str, call: ToolCall | None) -> bool | None:
     script = command(call)
     is_made_up_for = has_fallback(script)
     begins_badly = FIRST_WORDS.match(head) or FIRST_WORDS.match(text[:HEAD])
-    if (begins_badly and not is_made_up_for) or (_ends_badly(tail) and not _ends_in_data(head, call)):
+    # The end of a log or a page says nothing about the call.
+    is_content = LOGS.search(script) if script else "\n" in head.strip() and not head.startswith("Traceback")
+    if (begins_badly and not is_made_up_for) or (_ends_badly(tail) and not (is_content and is_data(call))):
         return True
     if not is_data(call):
         is_anywhere = hides_failures(script) and not is_made_up_for
@@ -291,14 +291,6 @@ def _says_failed(text: str, call: ToolCall | None) -> bool | None:
         if PASSED.fullmatch(last):
             return False
     return False if DONE.match(head) else None
-
-
-def _ends_in_data(head: str, call: ToolCall | None) -> bool:
-    """Return whether the end of a text is that of a log or a page, whatever it says."""
-    if not is_data(call):
-        return False
-    script = command(call)
-    return bool(LOGS.search(script)) if script else "\n" in head.strip() and not head.startswith("Traceback")
 
 
 def _verdict_failed(head: str, tail: str) -> bool:
@@ -449,16 +441,8 @@ ANSWER_TOOLS = (
 ELSEWHERE = frozenset(("repoName", "repo", "repository", "url", "urls", "library", "libraryName", "notebook_id"))
 NEAR = 400  # characters between a refusal and the user's words
 REFUSAL_HEAD = 1_000  # characters that are searched for a refusal
-QUESTIONS = (
-    "question",
-    "questions",
-    "prompt",
-    "message",
-    "text",
-    "response",
-    "query",
-    "inquire",
-)  # arguments with the question
+# Arguments with the question.
+QUESTIONS = ("question", "questions", "prompt", "message", "text", "response", "query", "inquire")
 DEEPEST = 4  # levels of lists and objects in arguments that are searched
 LONGEST_QUESTION = 500  # characters
 LONGEST_TARGET = 120

@@ -64,6 +64,8 @@ CONTINUES = ("This session is being continued from a previous conversation", "An
 MARKS = ("[Request", "# AGENTS", "Caveat:", "Read the output file", "Full transcript", "If you need specific details")
 # Tools by which the model invokes a skill: beside their result is the skill, with the arguments of the model.
 SKILLS = frozenset(("Skill", "skill", "activate_skill", "use_skill", "load_skill"))
+# Tools by which agents answer the user: smolagents, OpenHands, Manus, Cline, and others.
+ANSWERING = frozenset(("final_answer", "finish", "message_notify_user", "attempt_completion", "send_message_to_user"))
 ATTRIBUTE = re.compile(r"""(?:path|url)=["']([^"'\n]{1,300})""")
 
 

@@ -28,18 +28,9 @@ from autoprune.conversation.messages import one_line
 from autoprune.conversation.transcript import Entry, ToolCall, ToolResult
 from autoprune.facts import shell
 from autoprune.facts.actions import CHANGING, Action, edited_places, editor_command, patched_files
-from autoprune.facts.calls import (
-    ANSWERING,
-    SECRET,
-    arguments,
-    is_instruction_file,
-    is_recall,
-    paths,
-    target,
-    tool_words,
-)
+from autoprune.facts.calls import SECRET, arguments, is_instruction_file, is_recall, paths, target, tool_words
 from autoprune.facts.outcomes import FAILED, HOW, NOT_RUN, is_cancellation
-from autoprune.facts.utterances import SKILLS
+from autoprune.facts.utterances import ANSWERING, SKILLS
 from autoprune.planning.steps import Step, make_fold, neighbors
 from autoprune.planning.view import Candidate, View
 from autoprune.strategies.bills import Cut

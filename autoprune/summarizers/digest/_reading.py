@@ -10,10 +10,10 @@ from autoprune.conversation.messages import one_line
 from autoprune.conversation.transcript import Speaker
 from autoprune.facts import shell
 from autoprune.facts.actions import NO_RESULT, STILL_RUNNING, Action, read_actions
-from autoprune.facts.calls import ANSWERING, PLAN_LISTS, argument_texts, arguments, tool_words
+from autoprune.facts.calls import PLAN_LISTS, argument_texts, arguments, tool_words
 from autoprune.facts.outcomes import is_data
 from autoprune.facts.shell import hides_failures
-from autoprune.facts.utterances import Utterance, model_words
+from autoprune.facts.utterances import ANSWERING, Utterance, model_words
 from autoprune.summarizers.digest._commands import (
     COMMIT,
     STATUS,
@@ -301,7 +301,7 @@ class _Reader:
         is_plain = not (action.command or files)  # only the tool is known, and its target, which begins with an id
 
         def is_same(one: str) -> bool:
-            if one == name or reruns(done, one) or (is_plain and one.split()[0] == name.split()[0]):
+            if one == name or reruns(done, one) or (is_plain and one.split()[:1] == name.split()[:1]):
                 return True
             called = CALLED.fullmatch(one)
             named = [path.rstrip("…") for path in called[1].split()] if called else []
