@@ -49,7 +49,8 @@ LAST_MEMBERS = re.compile(
 # How a text begins if a person refused the call.
 REFUSED = (
     r"(?:The user (?:doesn't|does not|didn't|did not) (?:want|allow|approve)\b"  # Claude Code
-    r"|(?:The )?[Uu]ser (?:has )?(?:denied|rejected|declined|refused) (?:this|the|that|your|to|permission|tool)\b"
+    r"|(?:The )?[Uu]ser (?:has )?(?:denied|rejected|declined|refused) (?:this|permission|tool|to (?:run|allow|use)"
+    r"|(?:the|that|your) (?:\w+ )?(?:tool|call|command|operation|request|action|edit|change|plan|execution))\b"
     r"|Permission for this tool use was denied|Request interrupted by user"  # Claude Code
     r"|The tool call (?:is|was) rejected\b|Plan rejected\b)"  # Kimi CLI; Gemini CLI, Qwen Code
 )

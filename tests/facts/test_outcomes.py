@@ -50,6 +50,8 @@ def test_a_warning_after_the_word_error_is_not_a_failure():
         ("Sibling tool call errored", True, False),
         ("Permission to use Bash with command make has been denied.", False, True),
         ("the job was Cancelled: parallel tool call", False, False),
+        ("User rejected the tool call", False, True),
+        ("User declined the meeting invitation on May 3.", False, False),
         ("[Cleared at request 9: Bash make, not run, 40 tokens]", True, False),
         (
             "[Cleared at request 9: Bash echo 'it was, not run, they say', 40 tokens. Names in it: load_all]",
