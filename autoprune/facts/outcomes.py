@@ -75,7 +75,7 @@ FIRST_WORDS = re.compile(
     r"|(?:Fehler|Erreur|Errore|Erro|错误|出错|失败|エラー|오류)[:：]"  # "error" in other languages
     r")"
 )
-NOT_ABLE = re.compile(r"\s*(?:Failed to|Could not|Couldn't|Unable to) \w")  # how tools that are no commands begin
+NOT_ABLE = re.compile(r"\s*Failed to \w[^\n]{0,300}\s*")  # how tools that are no commands say so, and no more
 # How tools that edit or show files report success, in phrases that no command prints.
 DONE = re.compile(
     r"\s*(?:"
@@ -281,7 +281,7 @@ def _says_failed(text: str, call: ToolCall | None) -> bool | None:
     if not is_data(call):
         is_anywhere = hides_failures(script) and not is_made_up_for
         last = tail.rpartition("\n")[2]
-        if call and not script and NOT_ABLE.match(head):
+        if call and not script and NOT_ABLE.fullmatch(head):
             return True
         if last.startswith("Error: ") and not hides_failures(script):  # else perhaps that of an earlier command
             return True

@@ -282,7 +282,9 @@ LOG = "starting\nfatal: could not open the database"
         (used("get_job"), '{"job_id": 4, "status": "error", "reason": "out of memory"}', None),
         (used("get_job"), '{"request_id": 4, "status": "error", "message": "no such job"}', True),
         (used("create_payment"), '{"id": 4, "status": "error"}', True),
-        (used("create_list"), "Could not create the list", True),
+        (used("create_list"), "Failed to create the list", True),
+        (used("Agent"), "Could not find any use of it.", None),
+        (used("Agent"), "Failed to find any use of it.\nSo it can go.", None),
     ],
 )
 def test_what_a_tool_fetched_is_not_taken_for_its_own_error(call: ToolCall, text: str, failed: bool | None):
