@@ -174,7 +174,12 @@ DATA = frozenset(
         *("snapshot", "screenshot", "scrape", "crawl", "extract"),
     )
 )
-ACTING = frozenset(("add", "cancel", "create", "delete", "edit", "replace", "restore", "send", "set", "update"))
+ACTING = frozenset(
+    (
+        *("add", "cancel", "change", "clear", "create", "delete", "edit", "insert", "mark", "move", "remove"),
+        *("replace", "restore", "send", "set", "submit", "update", "upload", "write"),
+    )
+)
 OWN_ID = re.compile(r"(?!request)(?:\w{1,40}_id|\w{1,40}Id|id)")  # of what a JSON object describes
 LOGS = re.compile(r"\b(?:logs|journalctl|dmesg)\b|\.log\b")  # in commands that print logs
 FRAME = re.compile(r'\n  File "[^"\n]+", line \d+|\n-+> \d+ ')  # of Python and of IPython

@@ -300,6 +300,7 @@ def test_what_a_tool_fetched_is_not_taken_for_its_own_error(call: ToolCall, text
             ("create_list", False),
             ("search_replace", False),
             ("update_search_index", False),
+            ("mark_as_read", False),
             ("restore_snapshot", False),
         ),
     ],
