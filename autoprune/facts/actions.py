@@ -354,11 +354,8 @@ class Action:
             members += chain(document.items(), *inner)
         given = str(self._arguments)
         found = [f"{name} {value}" for name, value in members if str(value) not in given]
-        found += (
-            split_mark(text)[0].strip('"]').partition(". Names in it: ")[2].split(", ")
-            if outcomes.is_cleared(text)
-            else ()
-        )
+        if outcomes.is_cleared(text):
+            found += split_mark(text)[0].strip('"]').partition(". Names in it: ")[2].split(", ")
         return islice((one for one in found if ID_MEMBER.fullmatch(one) and not SECRET.search(one)), MOST_IDS)
 
     @cached_property
