@@ -309,7 +309,7 @@ class Configured:
         self._clear_caches()
 
     def _clear_caches(self) -> None:
-        self._counters: dict[str | None, tuple[Memo, str | None]] = {}
+        self._counters: dict[int, Memo] = {}  # by the identity of the function, which the memo holds
         self._memory = Memory(self.remember)
         # The summaries that are being written, by event loop and key; a lock goes with the last call that uses it.
         self._writing: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
@@ -440,14 +440,13 @@ class Configured:
     def _reading(self) -> Reading:
         """Return the reading with the current settings: for a model's tokens, in the formats that they name."""
         model = None if self._given_count else text_setting(self.args, "model", self._environ)
-        known = self._counters.get(model)
-        if known is None:
-            count, estimate = (self._given_count or exact(), None) if model is None else for_model(model)
-            known = self._counters[model] = (Memo(count), estimate)
+        count, estimate = (self._given_count or exact(), None) if model is None else for_model(model)
+        # Not one for each model, since requests may name any number of them.
+        memo = self._counters.get(id(count)) or self._counters.setdefault(id(count), Memo(count))
         formats = self.formats
         if text_setting(self.args, "format", self._environ):
             formats = resolve("format", partial(find_formats, formats=formats), self.args, self._environ)
-        return Reading(*known, formats, self._is_tool_result_message, self._extract_tool_name)
+        return Reading(memo, estimate, formats, self._is_tool_result_message, self._extract_tool_name)
 
     # For subclasses to override
 

@@ -1,6 +1,7 @@
 """What a pruner remembers changes nothing, odd objects do no harm, and no more is cleared than the safe zone needs."""
 
 import copy
+import gc
 import json
 from collections import OrderedDict
 from collections.abc import Callable
@@ -24,6 +25,7 @@ from autoprune.conversation.transcript import ToolResult
 from autoprune.planning.plan import Reason
 from autoprune.planning.view import Strategy
 from autoprune.strategies.clearing import LowWater, ToolOutputCleanup
+from autoprune.tokens import Memo
 
 SENTENCE = (
     "This message has been cleared. If you still want to get this information, "
@@ -406,6 +408,16 @@ def test_a_pruner_remembers_the_set_number_of_conversations(remember: int, *, is
     for talk in talks:
         ours.prune(talk, strategy)
     assert (len(asked) > before) == is_read_anew
+
+
+def test_texts_are_counted_once_whatever_models_the_requests_name():
+    def memos() -> int:
+        return sum(isinstance(each, Memo) for each in gc.get_objects())
+
+    talk, ours, before = loop([LONG]), pruner(500), memos()
+    for number in range(20):
+        ours.fill_in(model=f"model-{number}").prune(talk)
+    assert memos() - before == 1
 
 
 def test_threads_share_a_pruner():
