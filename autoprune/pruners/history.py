@@ -36,6 +36,7 @@ first one did not answer. Each branch has its own history:
 """
 
 import json
+import os
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -45,6 +46,7 @@ from functools import cache, partial
 from hashlib import blake2b
 from threading import Lock
 from typing import Any, Generic, TypeAlias, TypeVar
+from weakref import WeakSet
 
 import autoprune.wire as wire
 from autoprune.conversation.messages import fields_of, without_marks
@@ -132,6 +134,27 @@ def agent_of(settings: Mapping[str, Any]) -> Agent:
 # Conversations
 
 
+class Guarded:
+    """An object with a lock, which is a new one in a forked process: no thread there would release the old one."""
+
+    def __init__(self) -> None:
+        """Create the lock."""
+        self._lock = Lock()
+        _guarded.add(self)
+
+
+_guarded: WeakSet[Guarded] = WeakSet()
+
+
+def _renew_locks() -> None:
+    for each in _guarded:
+        each._lock = Lock()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_renew_locks)
+
+
 @dataclass
 class Branch:
     """A branch of a conversation: the settings of its requests, and a digest of the newest one's last messages."""
@@ -150,12 +173,13 @@ class Branch:
         return agent_of({name: value for at in sorted(self.history) for name, value in self.history[at].items()})
 
 
-class Branches:
+class Branches(Guarded):
     """The most recently used branches of a conversation. Thread-safe."""
 
     def __init__(self) -> None:
+        """Start with none."""
+        super().__init__()
         self._known: list[Branch] = []
-        self._lock = Lock()
 
     def find(self, messages: Sequence[object], agent: Callable[[], Agent]) -> Branch:
         """Find the branch that a request continues or repeats, or begin one. The caller sets its new history.
@@ -172,15 +196,15 @@ class Branches:
         return found
 
 
-class Recent(Generic[Value]):
+class Recent(Guarded, Generic[Value]):
     """The values of the most recently used conversations. Thread-safe."""
 
     def __init__(self, most: int, make: Callable[[str], Value]) -> None:
         """Remember up to `most` conversations. `make` creates the value of a new one from its digest."""
+        super().__init__()
         self._most = most
         self._make = make
         self._known: OrderedDict[str, Value] = OrderedDict()
-        self._lock = Lock()
 
     def __iter__(self) -> Iterator[Value]:
         """Iterate over the values, the most recently used last."""

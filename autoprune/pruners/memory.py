@@ -22,7 +22,6 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from threading import Lock
 from typing import Any
 
 from autoprune.conversation.edits import Replace, rewrite
@@ -41,6 +40,7 @@ from autoprune.conversation.transcript import (
 from autoprune.economics import Invoice
 from autoprune.planning.plan import Later
 from autoprune.planning.view import name_of
+from autoprune.pruners.history import Guarded
 from autoprune.tokens import MESSAGE_TOKENS, REPLY_TOKENS, Memo
 from autoprune.wire import SHIPPED, is_media, new_parser, recognize, roles_in
 from autoprune.wire.parsing import Format, Parser, add_place, parse
@@ -228,7 +228,7 @@ class Remembered:
         return self.walk
 
 
-class Memory:
+class Memory(Guarded):
     """The conversations that a pruner remembers.
 
     Thread-safe: a call takes a history out and puts it back at the end. Pruners that are copied or pickled start with
@@ -236,9 +236,10 @@ class Memory:
     """
 
     def __init__(self, most: int = REMEMBERED) -> None:
+        """Start with an empty memory for at most `most` conversations."""
+        super().__init__()
         self._most = most
         self._kept: list[Remembered] = []
-        self._lock = Lock()
 
     def compare(self, key: object, messages: list[Any]) -> Remembered:
         """Take out the history that the messages continue, read with the same key; if there is none, create one."""

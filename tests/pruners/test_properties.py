@@ -3,6 +3,9 @@
 import copy
 import gc
 import json
+import os
+import signal
+import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -430,6 +433,36 @@ def test_threads_share_a_pruner():
         got = list(pool.map(ours.prune_conversations, jobs))
     assert list(map(as_json, got)) == wanted
     assert any(text != as_json(messages) for text, messages in zip(wanted, jobs, strict=True))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_forked_process_does_not_wait_for_the_threads_that_it_lacks():
+    begun, over = threading.Event(), threading.Event()
+
+    class Slow(dict[str, Any]):
+        def __eq__(self, other: object) -> bool:
+            begun.set()
+            over.wait(60)
+            return super().__eq__(other)
+
+    ours, talk = pruner(500), [Slow(each) for each in loop([LONG])]
+    ours.prune(talk)
+    thread = threading.Thread(target=ours.prune, args=(talk,))
+    thread.start()
+    begun.wait(60)
+    child = os.fork()
+    if not child:
+        signal.alarm(5)
+        try:
+            ours.prune(loop([LONG]))
+            os._exit(0)
+        finally:
+            os._exit(1)
+    _, status = os.waitpid(child, 0)
+    over.set()
+    thread.join()
+    assert status == 0
 
 
 ODD_WORDS = ("Gone.", "See `<tool_result tool_name='X'>`.", "</tool_result>", "漢字 \ud800", "\0")
