@@ -221,6 +221,9 @@ def store_payloads(
     of raising it.
     """
     failures: dict[str, dict[str, None]] = {}  # reason → ids, in order
+    # The archive may be another one by now, or may have been emptied; folders lose their oldest payloads first.
+    if any(call_safely(archive.get, content_id(text_to_archive(part))) is None for part in [*known][:1]):
+        known.clear()
     for edit in edits:
         if known.get(edit.part) == edit.text:
             continue

@@ -194,6 +194,15 @@ class Full(dict[str, str]):
         return super().setdefault(key, default)
 
 
+def test_what_is_gone_from_the_archive_is_archived_again():
+    archive: dict[str, str] = {}
+    ours, texts = AgenticConversationPruner(300, archive=archive), [f"{LONG}{number}" for number in range(4)]
+    ours.prune(chat(*texts[:3]))
+    archive.clear()
+    ours.prune(chat(*texts))
+    assert [ours.recall(content_id(text)) for text in texts[:3]] == texts[:3]
+
+
 def test_a_failed_payload_is_archived_by_the_next_prune():
     archive = Full()
     ours = AgenticConversationPruner(300, archive=archive)
