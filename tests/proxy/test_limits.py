@@ -185,6 +185,13 @@ def test_an_endless_head_is_refused(proxy_to: ProxyTo, upstream: Upstream) -> No
         assert is_closed_while(client, [b"1" * 10_000] * 99, 0.01)
 
 
+def test_a_malformed_head_is_a_400_whatever_follows_it(proxy_to: ProxyTo, upstream: Upstream) -> None:
+    proxy = proxy_to(upstream.url)
+    with connected(proxy) as client:
+        client.sendall(head(proxy, "content-length: 1", "content-length: 2") + b"\r\n" + b"x" * 100_000)
+        assert client.recv(100).startswith(b"HTTP/1.1 400 ")
+
+
 def test_trailers_are_not_forwarded(proxy_to: ProxyTo, upstream: Upstream) -> None:
     proxy = proxy_to(upstream.url)
     with connected(proxy) as client:

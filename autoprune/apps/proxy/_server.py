@@ -12,6 +12,7 @@ uvicorn closes idle connections that have had an answer after KEEP_SECONDS.
 import errno
 import os
 import socket
+import sys
 import threading
 import time
 from asyncio import TimerHandle, Transport
@@ -165,7 +166,7 @@ class Connection(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         """Reject a request that is not valid HTTP, or whose head is too large."""
-        if len(self.conn.trailing_data[0]) > HEAD_BYTES:
+        if getattr(sys.exception(), "error_status_hint", 400) == int(TOO_LARGE[:3]):  # what uvicorn has caught
             self._refuse(TOO_LARGE)
         else:
             super().send_400_response(msg)
