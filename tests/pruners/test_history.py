@@ -105,10 +105,11 @@ def body(messages: list[Any], words: int, model: str = "gpt-4.1") -> dict[str, A
         (8, ("a/", "b/"), (1_000, 10)),
         (0, ("", ""), (10, 1_000)),  # also while they do the same
         (8, ("", ""), (10, 1_000)),
+        (8, tuple(f"{user}/" for user in range(20)), tuple(range(0, 1_000, 50))),  # users of a service
     ],
 )
 def test_agents_that_continue_a_conversation_in_parallel_are_pruned_as_if_each_was_alone(
-    fork: int, folders: tuple[str, str], others: tuple[int, int]
+    fork: int, folders: tuple[str, ...], others: tuple[int, ...]
 ):
     shared, alone = RequestPruner(SAFE_ZONE, "low_water"), [RequestPruner(SAFE_ZONE, "low_water") for _ in folders]
     for results in range(fork, 30):
