@@ -82,7 +82,12 @@ Value = TypeVar("Value")
 
 
 def check_history(history: object) -> History:
-    """Check the settings of later requests and return them. Raises SettingsError for an unknown form or setting."""
+    """Check the settings of later requests and return them, also if JSON has made texts of the numbers of messages.
+
+    Raises SettingsError for an unknown form or setting.
+    """
+    if isinstance(history, Mapping):
+        history = {int(at) if isinstance(at, str) and at.isdecimal() else at: each for at, each in history.items()}
     if not isinstance(history, Mapping) or not all(map(is_number, history)):
         raise SettingsError(
             f"history is {history!r}: give changed settings by the number of messages of the first request that they "

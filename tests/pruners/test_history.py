@@ -1,5 +1,6 @@
 """The settings of the requests of a conversation: what is kept, what applies, and what a report says without them."""
 
+import json
 from collections.abc import Sequence
 from itertools import chain, pairwise, repeat
 from typing import Any
@@ -73,6 +74,14 @@ def test_a_setting_that_changes_applies_from_its_request_on(setting: str, value:
     after = ours.prune(more, "low_water", history={len(more): {setting: value}})
     assert cleared(after.conversation) == before != set()
     assert after.report.notes == ()
+
+
+def test_a_history_may_have_been_stored_as_json():
+    history: History = {0: {"safe_zone": 2_000}, 31: {"safe_zone": SAFE_ZONE, "calibration": 1.1}}
+    stored = json.loads(json.dumps(history))
+    ours, messages = AgenticConversationPruner(PruneArgs(SAFE_ZONE)), conversation(20)
+    assert stored != history
+    assert ours.prune(messages, history=stored).conversation == ours.prune(messages, history=history).conversation
 
 
 def test_a_report_has_the_tokens_and_the_safe_zone_of_the_newest_request():

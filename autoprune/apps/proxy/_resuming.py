@@ -145,7 +145,7 @@ class Past:
             cuts={int(at): int(each) for at, each in record["cuts"].items()},
             pauses={int(at): float(each) for at, each in record["pauses"].items()},
             invoices={int(at): Invoice(**each) for at, each in record["invoices"].items()},
-            history=check_history({int(at): dict(each) for at, each in record["history"].items()}),
+            history=check_history(record["history"]),
             _asked=int(record["asked"]),
             _answered=answered and (int(answered[0]), Invoice(**answered[1])),
         )
