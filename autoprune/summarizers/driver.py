@@ -9,7 +9,6 @@ import asyncio
 import inspect
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from queue import SimpleQueue
@@ -228,16 +227,30 @@ async def _ask_in_thread(ask: Ask) -> object:
     outcome: asyncio.Future[object] = loop.create_future()
 
     def settle(result: object, error: BaseException | None) -> None:
-        if not outcome.done():
+        if outcome.done():  # cancelled
+            _close(result)
+        else:
             outcome.set_exception(error) if error else outcome.set_result(result)
 
     def call() -> None:
         result, error = _attempt(call_safely, ask.summarizer, ask.brief)
-        with suppress(RuntimeError):  # the loop is closed: nobody is waiting
+        try:
             loop.call_soon_threadsafe(settle, result, error)
+        except RuntimeError:  # the loop is closed: nobody is waiting
+            _close(result)
 
     Thread(target=copy_context().run, args=(call,), name="autoprune", daemon=True).start()
-    return await _await_value(await outcome)
+    try:
+        return await _await_value(await outcome)
+    finally:
+        if outcome.done() and not outcome.cancelled():
+            _close(outcome.exception() or outcome.result())
+
+
+def _close(given: object) -> None:
+    """Close an answer that nobody awaits any more, else Python warns that it was never awaited."""
+    if inspect.iscoroutine(given):
+        given.close()
 
 
 async def _await_value(given: object) -> object:

@@ -1,9 +1,13 @@
 """Concurrent calls of aprune for one conversation share a summary."""
 
 import asyncio
+import gc
+import threading
 from dataclasses import dataclass, field
+from typing import Any
 
 import conversations
+import pytest
 
 from autoprune import ConversationPruner
 from autoprune.summarizers.brief import Brief
@@ -58,6 +62,31 @@ def test_a_cancelled_call_leaves_the_summary_to_the_next():
     assert len(found) == 3
     assert len({*found}) == 1
     assert len(model.calls) == 2
+
+
+def test_a_call_that_is_cancelled_leaves_no_coroutine_that_nobody_awaits(recwarn: pytest.WarningsRecorder):
+    called, may_return = threading.Event(), threading.Event()
+
+    class Asked(Slow):
+        def __call__(self, brief: Brief) -> Any:
+            called.set()
+            may_return.wait(10)
+            return super().__call__(brief)
+
+    async def cancelled() -> None:
+        task = asyncio.ensure_future(ConversationPruner(1_000, llm=Asked()).aprune(MESSAGES, "summarize"))
+        await asyncio.to_thread(called.wait, 10)
+        task.cancel()
+        await asyncio.wait([task])
+        may_return.set()
+        while threading.active_count() > before:
+            await asyncio.sleep(0.001)
+        await asyncio.sleep(0)
+
+    before = threading.active_count() + 1  # and the one of `to_thread`
+    asyncio.run(cancelled())
+    gc.collect()
+    assert [str(each.message) for each in recwarn] == []
 
 
 def test_after_a_failure_all_get_the_summary_that_was_made_without_a_model():
