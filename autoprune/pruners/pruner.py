@@ -87,7 +87,7 @@ class Pruner(Configured):
         that were passed are never changed.
         """
         call = self._call(conversation, strategy, calibration, pauses, invoices, history, usage)
-        stages = self._stages(call, validate, conversation_id)
+        stages = self._stages(call, conversation, validate, conversation_id)
         reached = _run_stages(stages)
         while not isinstance(reached, Result):
             reached = _run_stages(stages, self._answer(reached))
@@ -112,7 +112,7 @@ class Pruner(Configured):
         wait for the text. If the first is cancelled, the next one asks.
         """
         call = self._call(conversation, strategy, calibration, pauses, invoices, history, usage)
-        stages = self._stages(call, validate, conversation_id)
+        stages = self._stages(call, conversation, validate, conversation_id)
         reached = _run_stages(stages)
         while not isinstance(reached, Result):
             reached = _run_stages(stages, await self._await_answer(reached))
@@ -149,7 +149,7 @@ class Pruner(Configured):
         terms = self._terms(strategy, calibration, history)
         call = PruneCall(
             terms,
-            check_conversation(conversation),
+            [*check_conversation(conversation)],  # which may change while a summary is written, or in another thread
             {} if pauses is None else check_pauses(pauses),
             {} if invoices is None else check_invoices(invoices),
             key=terms,
@@ -162,10 +162,13 @@ class Pruner(Configured):
         return replace(call, terms=replace(call.terms, fallbacks=(*call.terms.fallbacks, *notes)))
 
     def _stages(
-        self, call: PruneCall, validate: bool | str | Provider, conversation_id: object
+        self, call: PruneCall, conversation: list[Any], validate: bool | str | Provider, conversation_id: object
     ) -> Generator[Any, Any, Result[Any]]:
-        """Run the stages of a prune. Yield the writer of its texts, and continue with the answer that is sent."""
-        started, conversation = self._clock(), call.messages
+        """Run the stages of a prune. Yield the writer of its texts, and continue with the answer that is sent.
+
+        `conversation` is the caller's list, which is returned if nothing changes.
+        """
+        started = self._clock()
         known_id = self.conversation_id if conversation_id is None else conversation_id
         has_callbacks = self.before_prune or self.on_pruned
         callbacks = Callbacks(self.before_prune, self.on_pruned, known_id) if has_callbacks else None
@@ -192,11 +195,12 @@ class Pruner(Configured):
             if callbacks and (refused := callbacks.refusal(Result(changed, report, thinking.parameters), conversation)):
                 return refused
             # Write the texts, and rewrite the messages.
-            plan, pruned, said, spent = yield from self._rewrite(call, plan, known)
+            plan, rewritten, said, spent = yield from self._rewrite(call, plan, known)
+            pruned = conversation if rewritten is call.messages else rewritten
             report = replace(report, fallbacks=(*report.fallbacks, *said), plan_of=partial(constant, plan), spent=spent)
         result = Result(pruned, replace(report, seconds=self._clock() - started), thinking.parameters)
         if validate:
-            result = result.with_notes(check_accepted(pruned, conversation, validate, call.terms.format, self.formats))
+            result = result.with_notes(check_accepted(pruned, call.messages, validate, call.terms.format, self.formats))
         if self.archive is not None and pruned is not conversation:
             result = archive_payloads(result, self.archive, known.archived)
         log_prune(result.report, "INFO" if has_acted or pruned is not conversation else "DEBUG")

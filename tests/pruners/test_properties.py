@@ -413,6 +413,14 @@ def test_a_pruner_remembers_the_set_number_of_conversations(remember: int, *, is
     assert (len(asked) > before) == is_read_anew
 
 
+def test_a_list_that_changes_during_a_prune_is_pruned_as_it_was_passed():
+    talk = loop([LONG] * 6)
+    wanted, given = as_json(pruner(900).prune_conversations(talk)), [*talk]
+    ours = AgenticConversationPruner(900, before_prune=lambda event: given.insert(0, {"role": "system", "content": ""}))
+    assert as_json(ours.prune_conversations(given)) == wanted
+    assert given[1:] == talk
+
+
 def test_texts_are_counted_once_whatever_models_the_requests_name():
     def memos() -> int:
         return sum(isinstance(each, Memo) for each in gc.get_objects())
