@@ -302,7 +302,7 @@ def is_same(left: object, right: object) -> bool:
     """Return whether two values are equal. Values that cannot be compared count as different."""
     try:
         return bool(left == right)
-    except (ValueError, TypeError, RecursionError):  # an array, or a very deep nest
+    except (ValueError, TypeError, RuntimeError):  # an array, a tensor, or a very deep nest
         return False
 
 

@@ -489,18 +489,22 @@ def test_an_odd_replacement_message_does_no_harm(words: str):
 
 
 class Vector:
-    """Compares like an array: with another one there is no plain yes or no."""
+    """Compares like an array or a tensor: with another one there is no plain yes or no."""
+
+    def __init__(self, error: type[Exception]) -> None:
+        self._error = error
 
     def __eq__(self, other: object) -> Any:
-        raise ValueError("the truth value of an array is ambiguous")
+        raise self._error("the truth value of an array is ambiguous")
 
     __hash__ = None  # type: ignore[assignment]
 
 
-def test_behind_fields_that_cannot_be_compared_a_change_is_noticed():
+@pytest.mark.parametrize("error", [ValueError, RuntimeError])
+def test_behind_fields_that_cannot_be_compared_a_change_is_noticed(error: type[Exception]):
     ours = pruner(60)
     for middle in (LONG, "ok", f"{LONG}more", "no"):
-        messages = loop([LONG, middle, LONG], x_embedding=Vector())
+        messages = loop([LONG, middle, LONG], x_embedding=Vector(error))
         got = [message["content"] for message in ours.prune_conversations(messages)[2::2]]
         assert got == [SENTENCE, middle if len(middle) < len(SENTENCE) else SENTENCE, LONG]
 
