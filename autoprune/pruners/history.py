@@ -175,7 +175,8 @@ class Branch:
     @property
     def agent(self) -> Agent:
         """The agent that sent the newest request."""
-        return agent_of({name: value for at in sorted(self.history) for name, value in self.history[at].items()})
+        # The history is read once, since another thread may replace it.
+        return agent_of({name: value for _, each in sorted(self.history.items()) for name, value in each.items()})
 
 
 class Branches(Guarded):

@@ -1,8 +1,10 @@
 """The settings of the requests of a conversation: what is kept, what applies, and what a report says without them."""
 
 import json
+import sys
+import threading
 from collections.abc import Sequence
-from itertools import chain, pairwise, repeat
+from itertools import chain, cycle, pairwise, repeat
 from typing import Any
 
 from rounds import WIRE, Step
@@ -10,7 +12,7 @@ from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs
 from autoprune.integrations._hooks import RequestPruner
-from autoprune.pruners.history import Branches, History, Recent, prefix_digests, with_request
+from autoprune.pruners.history import Branch, Branches, History, Recent, prefix_digests, with_request
 
 A, B, C, D = ({"safe_zone": zone, "model": model} for zone, model in ((50, "a"), (50, "b"), (60, "b"), (60, "a")))
 E = {**A, "overhead_tokens": 5}
@@ -149,6 +151,27 @@ def test_with_tools_that_change_at_each_request_nothing_comes_back():
             assert before <= now
             before = now
     assert before
+
+
+def test_an_agent_can_be_read_while_another_thread_sends_a_request():
+    branch, over = Branch({0: A}), threading.Event()
+
+    def send() -> None:
+        for number in cycle(range(1, 99)):
+            branch.history = {0: A, number: {}}
+            if over.is_set():
+                return
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    thread = threading.Thread(target=send)
+    thread.start()
+    try:
+        assert {branch.agent for _ in range(20_000)} == {("a", None)}
+    finally:
+        over.set()
+        thread.join()
+        sys.setswitchinterval(before)
 
 
 def test_a_branch_is_known_by_its_last_call_too_if_the_results_are_the_same():
