@@ -143,7 +143,6 @@ class Guarded:
     """An object with a lock, which is a new one in a forked process: no thread there would release the old one."""
 
     def __init__(self) -> None:
-        """Create the lock."""
         self._lock = Lock()
         _guarded.add(self)
 
@@ -183,7 +182,6 @@ class Branches(Guarded):
     """The most recently used branches of a conversation. Thread-safe."""
 
     def __init__(self) -> None:
-        """Start with none."""
         super().__init__()
         self._known: list[Branch] = []
 

@@ -236,7 +236,6 @@ class Memory(Guarded):
     """
 
     def __init__(self, most: int = REMEMBERED) -> None:
-        """Start with an empty memory for at most `most` conversations."""
         super().__init__()
         self._most = most
         self._kept: list[Remembered] = []
