@@ -43,7 +43,7 @@ from autoprune.apps.sessions import (
     recordings,
 )
 from autoprune.apps.sessions._codex_rollout import SENT
-from autoprune.settings.values import plugins
+from autoprune.settings import plugins
 from autoprune.wire import SHIPPED, problems
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "readers"
