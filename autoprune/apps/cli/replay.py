@@ -24,11 +24,12 @@ from rich.text import Text
 
 import autoprune.apps.cli.options as options
 import autoprune.apps.cli.replaying as replaying
+import autoprune.apps.replay.verdict as verdict
 from autoprune.apps.cli.console import show, show_json, show_report
 from autoprune.apps.cli.input_output import write_output
 from autoprune.apps.cli.savings import compactions_text, spending_notes, spending_table
 from autoprune.apps.replay import atoms, request_table
-from autoprune.apps.replay.choices import BUILT_IN, Policy
+from autoprune.apps.replay.choices import BUILT_IN, NO_PRUNING, Policy
 from autoprune.apps.replay.compaction_costs import CompactionSum, sum_compactions
 from autoprune.apps.replay.detail import SessionDetail
 from autoprune.apps.replay.episode_figures import OWN
@@ -37,19 +38,6 @@ from autoprune.apps.replay.page import page
 from autoprune.apps.replay.rows import FEW_ATOMS, MAIN, Interval, rounded
 from autoprune.apps.replay.session import FED_BACK, FULL, Overview, ReplayArgs, SessionFigures, overview
 from autoprune.apps.replay.spending import Outlook, ProjectSpending, outlook, sum_spending, total
-from autoprune.apps.replay.verdict import (
-    BANDS,
-    MEANINGS,
-    NONE,
-    Standing,
-    advice,
-    overview_rows,
-    recommended,
-    round_tokens,
-    run_command,
-    standings,
-    strategy_label,
-)
 from autoprune.economics import Prices
 from autoprune.errors import SettingsError, count_noun
 from autoprune.pruners.report.drawing import printable
@@ -65,7 +53,7 @@ EXAMPLES = options.examples(
     "replay logs/ --parquet requests.parquet",
 )
 STYLES = {"full": (FULL,), "fed-back": (FED_BACK,), "both": (FULL, FED_BACK)}
-LOWEST_BAND = BANDS[-2]  # strategies that keep less evidence than this share one heading
+LOWEST_BAND = verdict.BANDS[-2]  # strategies that keep less evidence than this share one heading
 MOST_NAMED = 5  # paths in the command of the next step
 SHARE_WIDTH = 10  # characters of a share with its confidence interval
 MORE_MEANINGS = {
@@ -155,7 +143,8 @@ def replay_sessions(
         raise SettingsError(f"there is no style {style!r}; there are {', '.join(STYLES)}")
     # Without paths the question is what `autoprune run` would have saved, and a comparison would take minutes.
     compares = bool(paths or strategy)
-    strategies = tuple(dict.fromkeys((NONE, *strategy))) if strategy else BUILT_IN if paths else (NONE, RUN_STRATEGY)
+    usual = BUILT_IN if paths else (NO_PRUNING, RUN_STRATEGY)
+    strategies = tuple(dict.fromkeys((NO_PRUNING, *strategy))) if strategy else usual
     for name in strategies:
         Policy(name)  # raises for an unknown strategy
     zone = budget_tokens(safe_zone, model=model) if safe_zone is not None else None
@@ -210,25 +199,25 @@ class _Replayed:
     sessions: Sequence[SessionFigures]
     args: ReplayArgs
     whole: Overview
-    ranking: dict[Prices, list[Standing]]
+    ranking: dict[Prices, list[verdict.Standing]]
     likely: Outlook
     compactions: CompactionSum
 
     @property
-    def standings(self) -> list[Standing]:
+    def standings(self) -> list[verdict.Standing]:
         """The strategies at the first of the prices."""
         return self.ranking[self.args.prices[0]]
 
 
 def _sum_up(sessions: Sequence[SessionFigures], args: ReplayArgs, sums: Sequence[ProjectSpending]) -> _Replayed:
     rows = [row for each in sessions for row in each.figures]
-    run, whole = run_command(args.safe_zone), overview(sessions)
+    run, whole = verdict.run_command(args.safe_zone), overview(sessions)
     models = dict.fromkeys((*whole.models, *(model for each in sums for model in each.models)))
     return _Replayed(
         sessions,
         args,
         replace(whole, models=tuple(models)),
-        {each: standings(rows, str(each), run) for each in args.prices} if rows else {},
+        {each: verdict.standings(rows, str(each), run) for each in args.prices} if rows else {},
         outlook(sessions, RUN_STRATEGY, str(args.prices[0]), *total(sums)),
         sum_compactions(compaction for each in sessions for compaction in each.compactions),
     )
@@ -236,7 +225,7 @@ def _sum_up(sessions: Sequence[SessionFigures], args: ReplayArgs, sums: Sequence
 
 def _print_tables(found: _Replayed, *, hint: str, compares: bool) -> None:
     """Print what `autoprune run` would have changed and, if the user compares strategies, all tables, else a hint."""
-    run, ranking = run_command(found.args.safe_zone), found.ranking
+    run, ranking = verdict.run_command(found.args.safe_zone), found.ranking
     likely = found.likely if found.likely.replayed else None
     if ranking and likely:
         show_report(Group(Text(likely.sentence(f"`{run}`"), style="bold"), Text(likely.basis, style="dim"), ""))
@@ -246,9 +235,9 @@ def _print_tables(found: _Replayed, *, hint: str, compares: bool) -> None:
         for each, rows in ranking.items():
             show_report(verdict_table(each, rows, _unpruned_cost(found, each)))
         show_report(details_table(found.standings))
-        show_report(Group(replaying.legend({**MEANINGS, **MORE_MEANINGS}), Text(BASIS, style="dim")))
+        show_report(Group(replaying.legend({**verdict.MEANINGS, **MORE_MEANINGS}), Text(BASIS, style="dim")))
     elif ranking:
-        show_report(Group(Text(advice(found.standings)), "", hint))
+        show_report(Group(Text(verdict.advice(found.standings)), "", hint))
     skipped = replaying.skipped_files(found.sessions)
     show(replaying.skipped_table(skipped, brief=not compares), to_stderr=True, wraps=False)
     replaying.show_assumptions(found.whole, found.args)
@@ -263,7 +252,7 @@ def _as_page(
         details,
         {str(prices): rows for prices, rows in found.ranking.items()},
         command=replaying.command_line(),
-        advice=f"{advice(found.standings)} {todo}",
+        advice=f"{verdict.advice(found.standings)} {todo}",
         notes=[*replaying.assumptions(found.whole, found.args), *notes],
         paid=found.likely.paid,
         replayed=found.likely.replayed,
@@ -277,7 +266,7 @@ def _as_json(found: _Replayed) -> dict[str, Any]:
         "overview": asdict(found.whole),
         "prices": {str(each): asdict(each) for each in found.args.prices},
         "strategies": {str(each): [asdict(row) for row in rows] for each, rows in found.ranking.items()},
-        "advice": {str(each): advice(rows) for each, rows in found.ranking.items()},
+        "advice": {str(each): verdict.advice(rows) for each, rows in found.ranking.items()},
         "forecast": {**asdict(found.likely), "would_pay": asdict(found.likely.would_pay)},
         "notes": list(replaying.assumptions(found.whole, found.args)),
         "compactions": asdict(found.compactions),
@@ -288,7 +277,7 @@ def _as_json(found: _Replayed) -> dict[str, Any]:
 
 def _next_steps(found: _Replayed, tune: str) -> list[tuple[str, str]]:
     """Return the next steps, each with its command if it has one. `tune` is the command of the search."""
-    best, zone, agents = recommended(found.standings), found.args.safe_zone, found.whole.agents
+    best, zone, agents = verdict.recommended(found.standings), found.args.safe_zone, found.whole.agents
     if best is None:
         leave = "Leave it as it is: no strategy that can be chosen is shown to be cheaper and to keep enough", ""
         if prevented := found.compactions.prevented:
@@ -310,13 +299,14 @@ def _tune_line(paths: Sequence[str], given: Mapping[str, Any]) -> str:
 
 def _unpruned_cost(found: _Replayed, prices: Prices) -> str:
     """Say what all conversations would have cost without pruning, simulated and, at their own prices, as recorded."""
-    rows = (row for each in found.sessions for row in each.figures if row.strategy == NONE)
+    rows = (row for each in found.sessions for row in each.figures if row.strategy == NO_PRUNING)
     # An episode has one row for each style, and the unpruned bill is the same in both.
     bills = {row.episode: row.bills[str(prices)] for row in rows}
-    tokens = f"simulated without pruning: {round_tokens(sum(bill.total for bill in bills.values()))} input tokens"
+    tokens = verdict.round_tokens(sum(bill.total for bill in bills.values()))
+    simulated = f"simulated without pruning: {tokens} input tokens"
     priced = {name: bill.total * bill.input_price for name, bill in bills.items() if bill.input_price}
     if not priced:
-        return tokens
+        return simulated
     which = (
         f" for {count_noun(len(priced), 'conversation')} of a known price, which alone count in bills"
         if len(priced) < len(bills)
@@ -326,19 +316,19 @@ def _unpruned_cost(found: _Replayed, prices: Prices) -> str:
     paid = [cost for name in priced if (cost := known.get(name)) is not None]
     is_comparable = prices == OWN and found.args.cache_life is None and len(paid) == len(priced)
     recorded = f" (recorded: ${sum(paid):,.2f})" if is_comparable else ""
-    return f"{tokens}, ${sum(priced.values()):,.2f}{which}{recorded}"
+    return f"{simulated}, ${sum(priced.values()):,.2f}{which}{recorded}"
 
 
 def overview_table(whole: Overview) -> RenderableType:
     """Draw the contents of the sessions."""
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(style="bold", no_wrap=True)
-    for name, value in overview_rows(whole):
+    for name, value in verdict.overview_rows(whole):
         table.add_row(name, printable(value))
     return Group(table, "")
 
 
-def verdict_table(prices: Prices, ranking: Sequence[Standing], cost: str) -> RenderableType:
+def verdict_table(prices: Prices, ranking: Sequence[verdict.Standing], cost: str) -> RenderableType:
     """Draw the strategies at these prices, grouped by evidence, and the advice. `cost` says that of no pruning."""
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
     table.add_column("strategy", overflow="fold", max_width=44)
@@ -348,19 +338,19 @@ def verdict_table(prices: Prices, ranking: Sequence[Standing], cost: str) -> Ren
         table.add_row(Text(heading, style="dim"))
         for each in rows:
             table.add_row(*_verdict_cells(each))
-    broken = (f"{strategy_label(each.row)}: {each.broken}; --json says where" for each in ranking if each.broken)
-    sentence = Text(advice(ranking), style="bold")
-    return Group(_prices_line(prices, cost), table, *(Text(line, "bold red") for line in broken), "", sentence, "")
+    broken = [f"{verdict.strategy_label(each.row)}: {each.broken}" for each in ranking if each.broken]
+    lines = (Text(f"{each}; --json says where", "bold red") for each in broken)
+    return Group(_prices_line(prices, cost), table, *lines, "", Text(verdict.advice(ranking), style="bold"), "")
 
 
-def details_table(ranking: Sequence[Standing]) -> RenderableType:
+def details_table(ranking: Sequence[verdict.Standing]) -> RenderableType:
     """Draw the worst bill, the cache breaks, and the visible shares of shell edits and protected content."""
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
     table.add_column("in view, %", overflow="fold", max_width=30)
     for name in ("worst", "breaks", atoms.AtomGroup.SHELL_EDITS, *PROTECTED_NAMES.values()):
         table.add_column(name, justify="right", max_width=SHARE_WIDTH)
     for each in ranking:
-        strategy = Text(printable(strategy_label(each.row)), style="dim" if each.is_clairvoyant else "")
+        strategy = Text(printable(verdict.strategy_label(each.row)), style="dim" if each.is_clairvoyant else "")
         shares = (each.row.protected.get(kind) for kind in PROTECTED_NAMES)
         cells = (figure_cell(*rounded(known, ".1f", 100)) if known else "–" for known in shares)
         shell_edits = share_cell(each.row.shell_edits, each.row.needed[atoms.AtomGroup.SHELL_EDITS])
@@ -375,7 +365,7 @@ def _prices_line(prices: Prices, cost: str) -> Text:
     return Text.assemble((name, "bold"), f"{meaning}; {cost}")
 
 
-def _heading(each: Standing) -> str:
+def _heading(each: verdict.Standing) -> str:
     if each.is_clairvoyant:
         return "knows the future:"
     if each.run:
@@ -383,12 +373,12 @@ def _heading(each: Standing) -> str:
     return f"keeps ≥ {each.band:.0%}:" if each.band else f"keeps < {LOWEST_BAND:.0%}:"
 
 
-def _verdict_cells(each: Standing) -> tuple[Text | str, ...]:
+def _verdict_cells(each: verdict.Standing) -> tuple[Text | str, ...]:
     row = each.row
     style = "dim" if each.is_clairvoyant else "red" if each.rereads.value > 1 else ""
     bill = f"{'≈' if each.is_tied else ''}{figure_cell(*rounded(each.rereads, '.3f'))}"
     return (
-        Text(printable(strategy_label(row))),
+        Text(printable(verdict.strategy_label(row))),
         Text(bill, style=style),
         figure_cell(f"{row.spare:+.1f}", f"{row.changed:.0%}"),
         *(share_cell(row.evidence[group], row.needed[group]) for group in MAIN),

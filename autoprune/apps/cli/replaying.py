@@ -18,7 +18,7 @@ from autoprune.apps.cli.console import Terminal, show, show_report
 from autoprune.apps.cli.input_output import load_readers
 from autoprune.apps.cli.replay_cache import Cached, cache_folder
 from autoprune.apps.clients import CLIENTS
-from autoprune.apps.replay.choices import AT, Policy
+from autoprune.apps.replay.choices import AT, NO_PRUNING, Policy
 from autoprune.apps.replay.corpus import (
     Engine,
     Processes,
@@ -34,7 +34,7 @@ from autoprune.apps.replay.session import TOO_SHORT, Overview, ReplayArgs, Sessi
 from autoprune.apps.replay.sizes import UNKNOWN_HEAD
 from autoprune.apps.replay.spending import Spending, copies, read_spending
 from autoprune.apps.replay.tuning import strategy_name
-from autoprune.apps.replay.verdict import NONE, RUN_COMMAND
+from autoprune.apps.replay.verdict import RUN_COMMAND
 from autoprune.apps.sessions import READABLE, Reader, places, plugin_readers
 from autoprune.economics import DEFAULT, Prices, model_prices, prices
 from autoprune.errors import SessionError, SettingsError, count_noun, near_or_all
@@ -274,8 +274,8 @@ def assumptions(whole: Overview, args: ReplayArgs) -> Iterator[str]:
         )
     if not whole.episodes:
         return
-    compares = args.strategies != (NONE, RUN_STRATEGY)
-    if compares and args.safe_zone is None and any(AT not in name for name in args.strategies if name != NONE):
+    compares = args.strategies != (NO_PRUNING, RUN_STRATEGY)
+    if compares and args.safe_zone is None and any(AT not in name for name in args.strategies if name != NO_PRUNING):
         default = f"the model's window ({UNKNOWN_WINDOW:,} tokens if unknown) without room for the reply"
         yield f"the limit is that of `autoprune run` where no compaction is near: {default}"
     if len(args.prices) > 1:

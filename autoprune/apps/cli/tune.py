@@ -11,11 +11,11 @@ import autoprune.apps.cli.options as options
 import autoprune.apps.cli.replaying as replaying
 from autoprune.apps.cli.console import show, show_json, show_report
 from autoprune.apps.cli.replay import share_cell
-from autoprune.apps.replay.choices import Policy
+from autoprune.apps.replay.choices import NO_PRUNING, Policy
 from autoprune.apps.replay.rows import MAIN
 from autoprune.apps.replay.session import ReplayArgs, overview
 from autoprune.apps.replay.tuning import FLOOR, FOLDS, GRID, Tuning, tune
-from autoprune.apps.replay.verdict import MEANINGS, NONE
+from autoprune.apps.replay.verdict import MEANINGS
 from autoprune.errors import SettingsError, count_noun
 from autoprune.pruners.report.drawing import table_of
 from autoprune.settings.values import duration
@@ -65,7 +65,7 @@ def tune_settings(
 
     A setting qualifies if what the agent needed stays in view. The last lines say how far to trust the result.
     """
-    grid = tuple(dict.fromkeys((NONE, *strategy))) if strategy else GRID
+    grid = tuple(dict.fromkeys((NO_PRUNING, *strategy))) if strategy else GRID
     for name in grid:
         if Policy(name).is_clairvoyant:
             raise SettingsError(f"{name} knows the rest of the session, so it cannot be used in practice")
@@ -85,7 +85,7 @@ def tune_settings(
         else:
             show_report(_frontier_table(tuned, args))
             lines = [tuned.snippet]
-            if tuned.recommended != NONE:
+            if tuned.recommended != NO_PRUNING:
                 run = replaying.run_line(tuned.recommended, agents=overview(sessions).agents)
                 lines += ["", "Or, for an assistant:", run]
             show(Text("\n".join(lines)), wraps=False)  # wrapped, it cannot be pasted
@@ -107,7 +107,7 @@ def _frontier_table(tuned: Tuning, args: ReplayArgs) -> RenderableType:
         table.add_row(*(Text(cell, style=style) for cell in cells))
     condition = f"at least {tuned.floor:.0%} of each kind kept, prices {args.prices[0]}"
     nothing = "no pruning; no setting is cheaper and keeps enough evidence"
-    recommended = nothing if tuned.recommended == NONE else tuned.recommended
+    recommended = nothing if tuned.recommended == NO_PRUNING else tuned.recommended
     return Group(
         Text(
             f"{count_noun(len(tuned.rows) - 1, 'setting')} on {count_noun(tuned.sessions, 'session')}; {condition}",

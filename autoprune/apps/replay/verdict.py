@@ -18,7 +18,6 @@ from autoprune.strategies.catalog import RUN_STRATEGY
 
 BANDS = (0.97, 0.95, 0.90, 0.0)  # the lowest share of evidence in each
 FEW = 5  # sessions: with fewer, the advice warns that they say little about others
-NONE = NO_PRUNING
 RUN_COMMAND = "autoprune run"
 DECIMALS = 3  # of shares, in all tables and sentences
 MEANINGS = {  # of the columns of tables
@@ -94,7 +93,7 @@ def standings(
     """
     found = sorted(figures, key=lambda each: each.episode)
     worth = worth_of(found, prices)
-    unpruned = {each.episode: _cost(each, worth, prices) for each in found if each.strategy == NONE}
+    unpruned = {each.episode: _cost(each, worth, prices) for each in found if each.strategy == NO_PRUNING}
     groups = grouped(found, unpruned)
 
     def is_tied(above: Standing, below: Standing) -> bool:

@@ -22,9 +22,10 @@ from autoprune.apps.cli.replay import figure_cell, share_cell
 from autoprune.apps.cli.startup import open_streams
 from autoprune.apps.replay import Policy, ReplayArgs
 from autoprune.apps.replay.atoms import AtomGroup as Atoms
+from autoprune.apps.replay.choices import NO_PRUNING
 from autoprune.apps.replay.evidence import ProtectedKind
 from autoprune.apps.replay.rows import FEW_ATOMS, rounded
-from autoprune.apps.replay.verdict import NONE, Standing, round_tokens
+from autoprune.apps.replay.verdict import Standing, round_tokens
 from autoprune.economics import Prices
 from autoprune.errors import SettingsError, count_noun
 from autoprune.pruners.report.drawing import printable
@@ -126,7 +127,7 @@ def bench_policies(
     called. Two runs over the same sessions give the same figures.
     """
     if policy:
-        policies = tuple(dict.fromkeys((NONE, *map(named, policy))))
+        policies = tuple(dict.fromkeys((NO_PRUNING, *map(named, policy))))
         for name in policies:
             Policy(name)  # raises for an unknown policy
     else:
@@ -224,7 +225,7 @@ def _bills(corpus: CorpusFigures, prices: Prices) -> Iterator[RenderableType]:
     idle = {each.policy for each in corpus.effects if 2 * each.idle_sessions > corpus.whole.sessions}
     for each in ranking:
         name = each.row.strategy
-        table.add_row(f"{marked(name)}{IDLE if name in idle - {NONE} else ''}", *_bill_cells(each))
+        table.add_row(f"{marked(name)}{IDLE if name in idle - {NO_PRUNING} else ''}", *_bill_cells(each))
     yield Group(table, "")
 
 
