@@ -100,9 +100,10 @@ def write_output(path: str, text: str | bytes) -> None:
         raise SessionError(f"{path} cannot be written: {why}") from error
 
 
-def replace_private(path: Path, text: str) -> None:
+def replace_private(path: Path, content: str | bytes) -> None:
     """Write a file with mode 0600 in one step. Raises OSError if it cannot be written."""
-    _replace(os.path.realpath(path), text.encode("utf-8", "replace"), None, PRIVATE)
+    data = content.encode("utf-8", "replace") if isinstance(content, str) else content
+    _replace(os.path.realpath(path), data, None, PRIVATE)
 
 
 def read_or_create_private(path: Path, text: str) -> str:

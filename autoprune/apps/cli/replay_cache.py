@@ -5,7 +5,6 @@ Nothing is kept of tasks whose outcomes hold texts of results, which may be secr
 
 import os
 import pickle
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import autoprune
-from autoprune.apps.cli.input_output import user_folder
+from autoprune.apps.cli.input_output import replace_private, user_folder
 from autoprune.apps.replay.corpus import Engine, FailedTask, Task, key
 
 T = TypeVar("T")
@@ -106,6 +105,4 @@ def _store(file: Path, outcome: object) -> None:
     """Write a file in one step, so that no other process reads a part of it; nothing if the folder is not writable."""
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as part:
-            part.write(pickle.dumps(outcome))
-        os.replace(part.name, file)
+        replace_private(file, pickle.dumps(outcome))
