@@ -142,6 +142,12 @@ def recorded_prices(
         yield at.with_reads if request.usage and request.usage.cached else at
 
 
+def as_recorded(requests: Sequence[Request], *, model: str | None, life: float | None) -> Iterator[Billing]:
+    """Yield the billing of each request by its recorded usage, as `spending` adds it up."""
+    for request, at in zip(requests, recorded_prices(requests, model=model, life=life), strict=True):
+        yield Billing(at, request.usage.output if request.usage else 0)
+
+
 GIVEN = "given"  # how a model or a cache life is known that the user named
 
 

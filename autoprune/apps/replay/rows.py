@@ -215,12 +215,12 @@ def worth_of(found: Iterable[Figures], prices: str) -> Mapping[str, float]:
 def _row(found: Sequence[Figures], unpruned: Mapping[str, float], worth: Mapping[str, float], prices: str) -> Row:
     """Sum up the figures of one strategy and style; `worth` is the weight of each episode's tokens."""
     bills = [each.bills[prices] for each in found]
-    weights = [worth[each.episode] for each in found]
+    weighed = [(worth[each.episode], bill) for each, bill in zip(found, bills, strict=True)]
     wholes = [unpruned[each.episode] for each in found]
-    totals = [weight * bill.total for weight, bill in zip(weights, bills, strict=True)]
-    again = [weight * bill.with_rereads for weight, bill in zip(weights, bills, strict=True)]
-    saved = sum(weight * bill.saved for weight, bill in zip(weights, bills, strict=True))
-    cold = sum(weight * bill.saved_cold for weight, bill in zip(weights, bills, strict=True))
+    totals = [weight * bill.total for weight, bill in weighed]
+    again = [weight * bill.with_rereads for weight, bill in weighed]
+    saved = sum(weight * bill.saved for weight, bill in weighed)
+    cold = sum(weight * bill.saved_cold for weight, bill in weighed)
     code = _total_kept(found, AtomGroup.CODE)
     with_rereads = bill_interval(found, zip(again, wholes, strict=True))
     return Row(

@@ -13,15 +13,7 @@ from statistics import median
 from autoprune.apps.replay.atoms import AtomGroup
 from autoprune.apps.replay.choices import BUILT_IN, NO_PRUNING, Policy
 from autoprune.apps.replay.compaction_costs import Compaction, compactions
-from autoprune.apps.replay.episode import (
-    Billing,
-    Episode,
-    episode,
-    longest,
-    recorded_cost,
-    recorded_prices,
-    sources,
-)
+from autoprune.apps.replay.episode import Episode, as_recorded, episode, longest, recorded_cost, sources
 from autoprune.apps.replay.episode_figures import OWN, Figures, figures
 from autoprune.apps.replay.play import play
 from autoprune.apps.replay.titles import UNTITLED, Title, title_of
@@ -219,6 +211,7 @@ def shape(known: Episode, recording: Recording, args: ReplayArgs) -> EpisodeShap
     read = [each for call in transcript.calls for each in paths(call)]
     used = [each.usage for each in recording.requests if each.usage]
     model_from, life_from = sources(recording, model=args.model, life=args.cache_life, used=known.prices.life)
+    billed = as_recorded(recording.requests, model=args.model, life=args.cache_life)
     return EpisodeShape(
         requests=len(known.requests),
         messages=len(known.messages),
@@ -240,15 +233,8 @@ def shape(known: Episode, recording: Recording, args: ReplayArgs) -> EpisodeShap
         models=tuple(dict.fromkeys(each.model for each in recording.requests if each.model)),
         atoms=known.evidence.needed(AtomGroup.CODE),
         title=known.title,
-        dollars=recorded_cost(recording.requests, tuple(_as_recorded(recording, args))),
+        dollars=recorded_cost(recording.requests, tuple(billed)),
     )
-
-
-def _as_recorded(recording: Recording, args: ReplayArgs) -> Iterator[Billing]:
-    """Yield the billing of each request by its recorded usage, as `spending` adds it up."""
-    at = recorded_prices(recording.requests, model=args.model, life=args.cache_life)
-    for request, known in zip(recording.requests, at, strict=True):
-        yield Billing(known, request.usage.output if request.usage else 0)
 
 
 @dataclass(frozen=True)
