@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 from profiles import examples, size
 from tables import each_row
 
-from autoprune.apps.replay.atoms import Atom, Kind
+from autoprune.apps.replay.atoms import Atom, Kind, names_in, stated_atoms, statements
 from autoprune.apps.replay.evidence import MOST_SOURCES, Evidence
 from autoprune.apps.replay.stated_values import squeeze
-from autoprune.apps.replay.statements import names_in, stated_atoms, statements
 from autoprune.apps.replay.visible import Text
 
 FACT, QUOTE, ROW = Kind.FACT, Kind.QUOTE, Kind.ROW

@@ -3,8 +3,8 @@
 `replay_session(name, data, args)` returns the figures of a session file. The modules, in the order of the data:
 
     episode             the unit of a replay: a conversation without a compaction, its head, pauses and prices
-    evidence            what each recorded action needed: the `atoms` of its calls (also `shell_edits`) and the
-                        `statements` in its text, which earlier results showed them, and whether they stay `visible`
+    evidence            what each recorded action needed: the `atoms` of its calls (also `shell_edits`) and of
+                        its statements, which earlier results showed them, and whether they stay `visible`
     choices             what can be replayed by name: strategies, baselines, and the `clairvoyant`
     play                runs a strategy at each recorded request as a live loop would, and checks the promises
     episode_figures     the bill and the evidence of one episode under one strategy

@@ -22,8 +22,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
 
-from autoprune.apps.replay.atoms import GROUPS, STATED, Atom, AtomGroup, Kind, atoms, hunks, is_patch
-from autoprune.apps.replay.statements import stated_atoms
+from autoprune.apps.replay.atoms import GROUPS, STATED, Atom, AtomGroup, Kind, atoms, hunks, is_patch, stated_atoms
 from autoprune.apps.replay.visible import Texts, numbers, strings
 from autoprune.conversation.transcript import Speaker, ToolResult, Transcript
 from autoprune.facts.calls import argument_texts, arguments, is_plan

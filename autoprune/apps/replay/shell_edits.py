@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from autoprune.facts.shell import HEREDOC_PLACE, edits_in_place, split_heredocs
 
-LEAST_TEXT = 8  # characters, without whitespace
+LEAST_TEXT = 8  # characters, without whitespace; shorter texts match by chance
 LEAST_PATH = 6  # characters
 LEAST_NAME = 7  # characters; shorter base names match by chance, so the path is used
 LONGEST = 100_000  # characters of a command that are parsed
@@ -145,16 +145,22 @@ def _options(words: Sequence[str]) -> tuple[list[str], list[str], bool]:
 
 
 def _texts_or_names(texts: Sequence[str], files: Sequence[str]) -> Iterator[str]:
-    long_texts = [text for text in texts if len("".join(text.split())) >= LEAST_TEXT]
-    yield from long_texts or _names(files)
+    yield from list(filter(is_long, texts)) or _names(files)
+
+
+def is_long(text: str) -> bool:
+    """Return whether the old text of an edit is too long to match by chance."""
+    return len("".join(text.split())) >= LEAST_TEXT
 
 
 def _names(paths: Iterable[str]) -> Iterator[str]:
-    """Yield the base names of files, or their paths if the base names are short."""
-    for path in paths:
-        name = path.rstrip("/").rpartition("/")[2]
-        if len(path) >= LEAST_PATH and not UNKNOWN.search(path):
-            yield name if len(name) >= LEAST_NAME else path
+    return (telling_name(path) for path in paths if len(path) >= LEAST_PATH and not UNKNOWN.search(path))
+
+
+def telling_name(path: str) -> str:
+    """Return the base name of a file, or its path if the base name is short."""
+    name = path.rstrip("/").rpartition("/")[2]
+    return name if len(name) >= LEAST_NAME else path
 
 
 # Regular expressions

@@ -10,6 +10,7 @@ from functools import cached_property, lru_cache
 from itertools import pairwise
 
 from autoprune.apps.replay.atoms import STATED, Atom, Kind
+from autoprune.apps.replay.shell_edits import telling_name
 from autoprune.apps.replay.stated_values import LEAST_RUN, UNSPACED, all_readings, normalize, squeeze
 from autoprune.apps.sessions import try_parse
 from autoprune.facts.calls import LEAST_IDENTIFIER as LEAST_NAME
@@ -20,7 +21,6 @@ COUNTED = re.compile(r"^[ \t]*(\d{1,9})(→|\t|:|\s*\|)", re.MULTILINE)
 LEAST_LETTERS = 4  # of the words in the index that finds names and quotes
 LETTERS = re.compile(rf"[^\W\d_]{{{LEAST_LETTERS},}}")
 BETWEEN_WORDS = r"[\W_]{1,4}"  # of a name: a space, a line break, a comma
-LEAST_BASE_NAME = 7  # characters: shorter base names match by chance, so the whole path is searched
 LONGEST_JSON = 4_000_000  # characters
 NAMED = frozenset((Kind.IDENTIFIER, Kind.CODE))
 
@@ -91,10 +91,7 @@ class Text:
     @staticmethod
     def search_text(atom: Atom) -> str:
         """Return the text to search for an atom: for a path its base name, if the base name is long enough."""
-        if atom.kind is not Kind.PATH:
-            return atom.text.replace("\r", "")
-        name = atom.text.rstrip("/").rpartition("/")[2]
-        return name if len(name) >= LEAST_BASE_NAME else atom.text
+        return telling_name(atom.text) if atom.kind is Kind.PATH else atom.text.replace("\r", "")
 
 
 def is_value(atom: Atom) -> bool:
