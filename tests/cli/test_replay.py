@@ -24,6 +24,7 @@ from rich.console import Console, RenderableType
 from tables import each_row
 from typer.testing import CliRunner
 
+from autoprune.apps.cli import replaying
 from autoprune.apps.cli.command_table import app
 from autoprune.apps.cli.replay import _tune_line, details_table, overview_table, verdict_table
 from autoprune.apps.cli.replay_cache import Cached, installed_code
@@ -494,6 +495,14 @@ def test_a_replay_ends_with_what_to_do(path: str, said: list[str], tmp_path: Pat
     lines, text = (re.sub(r"(0\.\d)\d+", r"\1", each) for each in (done.stdout, page.read_text(encoding="utf-8")))
     assert lines.splitlines()[-5:] == [*said, f"    autoprune tune {path} --cache-life 5m"]
     assert [each for each in said if html.escape(each.strip(" :.")) not in text] == []
+
+
+def test_sessions_of_no_assistant_are_pruned_in_the_loop_of_their_agent(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(replaying, "PROGRAMS", {})
+    options = ("--strategy", RUN_STRATEGY, "--cache-life", "5m", "--jobs", "1")
+    said = CliRunner().invoke(app, ["replay", str(FIXTURES / "demo.jsonl"), *options]).output
+    where = r"Prune, at 0\.\d+ of the bill, in the agent's own loop with the strategy:"
+    assert re.search(rf"\n{where}\n    {re.escape(RUN_STRATEGY)}\n", said)
 
 
 def test_a_setting_is_run_with_the_assistant_of_the_sessions():

@@ -284,9 +284,11 @@ def _next_steps(found: _Replayed, tune: str) -> list[tuple[str, str]]:
             run = replaying.run_line(RUN_STRATEGY, zone, agents)
             leave = f"Prune, if you want to avoid compactions ({prevented:,} would not have happened)", run
         return [leave, ("Look for a cheaper setting", tune)]
-    lines = [replaying.run_line(best.row.strategy, zone, [agent]) for agent in agents]
-    first, *others = dict.fromkeys(lines)
-    prune = [(f"Prune, at {best.rereads.text('.3f')} of the bill", first), *(("or", each) for each in others)]
+    bill = f"at {best.rereads.text('.3f')} of the bill"
+    lines = [replaying.run_line(best.row.strategy, zone, [agent]) for agent in agents if agent in replaying.PROGRAMS]
+    first, *others = dict.fromkeys(lines) or [best.row.strategy]
+    where = bill if lines else f"{bill}, in the agent's own loop with the strategy"
+    prune = [(f"Prune, {where}", first), *(("or", each) for each in others)]
     return [*prune, ("Look for a cheaper setting", tune)]
 
 
