@@ -55,15 +55,7 @@ def new_parser(
     """Create a parser that detects each message's format among `formats`. Messages follow the `summary`, if any."""
     choose = partial(recognize, formats=formats)
     standing = _standing_after(summary) if summary else Standing()
-    return Parser(
-        count,
-        choose,
-        is_tool_result,
-        tool_name,
-        wants_inputs=wants_inputs,
-        standing=standing,
-        texts_of=message_texts,
-    )
+    return Parser(count, choose, is_tool_result, tool_name, message_texts, standing, wants_inputs)
 
 
 def _standing_after(summary: RunningSummary) -> Standing:

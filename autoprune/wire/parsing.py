@@ -229,31 +229,19 @@ def parse(messages: Sequence[object], parser: "Parser", fixed_tokens: int) -> Tr
     return Transcript(messages, tuple(without_replaced(parser.read_on(messages, 0))), fixed_tokens)
 
 
+@dataclass(eq=False)
 class Parser:
     """Read one conversation from its start; the meaning of a message depends on the messages before it."""
 
-    def __init__(
-        self,
-        count: Count,
-        choose: Choose,
-        is_tool_result: Callable[[str], bool],
-        tool_name: Callable[[str], str],
-        *,
-        wants_inputs: bool = False,
-        standing: Standing,
-        texts_of: Texts,
-    ) -> None:
-        """Count with `count`; `choose` detects the format of each message, or raises ConversationError.
+    count: Count
+    choose: Choose  # detects the format of a message, or raises ConversationError
+    is_tool_result: Callable[[str], bool]  # whether an element of a text is a result
+    tool_name: Callable[[str], str]  # the tool of such a result
+    texts_of: Texts  # reads the texts of a message if its format does not
+    standing: Standing  # after the summarized messages
+    wants_inputs: bool = False  # whether calls get the locations of their arguments
 
-        `is_tool_result` and `tool_name` recognize results in XML text and name their tools. `wants_inputs` asks for the
-        locations of calls' arguments. `standing` describes the summarized messages. `texts_of` reads the texts of a
-        message if its format does not.
-        """
-        self.count = count
-        self.choose = choose
-        self.is_tool_result = is_tool_result
-        self.tool_name = tool_name
-        self.wants_inputs = wants_inputs
+    def __post_init__(self) -> None:
         self.sent = 0  # the request that sends the next result, which equals the number of requests so far
         self.request = 0  # the request that the model is answering, or answered last
         self.begins_request = False
@@ -261,16 +249,12 @@ class Parser:
         self.open_calls = CallTracker()
         self.media: Media = media
         self.heading: tuple[Path, str] | None = None
-        self.standing = standing
         self._standings: dict[int, Standing] = {}  # by message
         self._missed: dict[tuple[str, str], list[int]] = {}  # messages, by lookalike and why it is no result
         self._begins_with_results = False
         self._requests_of_results = 0
         self._at = 0
         self._known: Mapping[str, object] = NOTHING  # the fields of the current message
-        self._format: Format | None = None  # of the last message
-        self._texts_of = self._default_texts = texts_of
-        self._role_of: RoleOf = role_of
 
     def read_on(self, messages: Sequence[object], start: int) -> list[Entry]:
         """Read the messages from number `start` on. Raises ConversationError for an item that is no message."""
@@ -285,12 +269,8 @@ class Parser:
         return self._read(message, known, written_in, written_in.speaker(known), at)
 
     def _read(self, message: object, known: Mapping[str, object], written_in: Format, who: Speaker, at: int) -> Entry:
-        if written_in is not self._format:
-            self._format = written_in
-            self.media = getattr(written_in, "media", media)
-            self._texts_of = getattr(written_in, "words", self._default_texts)
-            self._role_of = getattr(written_in, "role", role_of)
         self._at, self._known = at, known
+        self.media = getattr(written_in, "media", media)
         is_model = who is Speaker.MODEL
         self.begins_request = is_model and not self._follows_model
         self._follows_model = is_model
@@ -302,8 +282,11 @@ class Parser:
             entry = written_in.parse(known, at, self)
         except ConversationError as error:
             raise add_place(error, at) from error
-        entry = replace(entry, role=self._role_of(known), format=written_in.NAME, message=message)
-        entry = self._with_texts(known, replace(entry, begins_request=self.begins_request))
+        find_role: RoleOf = getattr(written_in, "role", role_of)
+        read_texts: Texts = getattr(written_in, "words", self.texts_of)
+        entry = replace(entry, role=find_role(known), format=written_in.NAME, message=message)
+        entry = replace(entry, begins_request=self.begins_request)
+        entry = self._with_texts(entry, [*read_texts(known, entry)])
         if is_model:
             self.standing.add_calls(entry.calls)
         elif who is Speaker.OTHER and isinstance(role := known.get("role"), str):
@@ -318,9 +301,8 @@ class Parser:
         is_first = self.sent == self._requests_of_results  # as far as is known, the model has not been asked yet
         return self._as_leading_results(entry) if entry.results and is_first and self.standing.is_open else entry
 
-    def _with_texts(self, known: Mapping[str, object], entry: Entry) -> Entry:
-        """Return the entry of a message with its texts, and the blocks of folded steps that were in them."""
-        given = [*self._texts_of(known, entry)]
+    def _with_texts(self, entry: Entry, given: Sequence[str]) -> Entry:
+        """Return the entry of a message with the given texts, and the blocks of folded steps that were in them."""
         texts = [text for each in given if (text := each.strip())]
         has_others = any(isinstance(each, Label) for each in given)
         folded: list[FoldedSteps] = []
@@ -380,15 +362,7 @@ class Parser:
         Return None if the numbers of results or calls differ, since a text that replaced a payload may itself look like
         a result or a call.
         """
-        names = self.is_tool_result, self.tool_name
-        again = Parser(
-            self.count,
-            self.choose,
-            *names,
-            wants_inputs=self.wants_inputs,
-            standing=self._standings[at],
-            texts_of=self._default_texts,
-        )
+        again = replace(self, standing=self._standings[at])
         again._follows_model = not before.begins_request
         again.sent = before.folded[0].first if before.folded else again.sent
         for result in before.results:
