@@ -151,12 +151,13 @@ def roles_in(formats: Sequence[Format]) -> RoleOf:
     return find_role if others else role_of
 
 
-def dominant_format(messages: Sequence[Mapping[str, object]], formats: Sequence[Format]) -> Format:
+def dominant_format(messages: Iterable[object], formats: Sequence[Format]) -> Format:
     """Return the format of the first message with a mark of a format; OpenAI Chat if no message has a mark."""
     if len(formats) == 1:
         return formats[0]
     only_chat = (chat,)
-    asked = ((each, only_chat if formats is SHIPPED and _is_plain(each) else formats) for each in messages)
+    known = map(fields_of, messages)
+    asked = ((each, only_chat if formats is SHIPPED and _is_plain(each) else formats) for each in known)
     return next((written_in for message, some in asked for written_in in some if written_in.seen(message)), chat)
 
 

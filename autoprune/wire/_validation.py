@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from autoprune.conversation.messages import fields
+from autoprune.conversation.messages import fields_of
 from autoprune.errors import ConversationError, RuleError, SettingsError, did_you_mean
-from autoprune.wire._detection import SHIPPED
+from autoprune.wire._detection import SHIPPED, dominant_format
 from autoprune.wire._rules import DONE, NO_RESULT, OpenCalls, Problem, Provider, Repair, Repaired
 from autoprune.wire.anthropic import PROVIDER as ANTHROPIC
 from autoprune.wire.bedrock import PROVIDER as BEDROCK
@@ -52,14 +52,7 @@ def find_provider(provider: object, conversation: Sequence[object]) -> Provider:
 
 def _detect_provider(conversation: Sequence[object]) -> Provider:
     """Detect the provider from the first message with a format's mark; OpenAI's Chat Completions without marks."""
-    marked = (each.NAME for message in conversation for each in SHIPPED if is_marked(message, each))
-    return PROVIDERS[next(marked, OPENAI_CHAT.name)]
-
-
-def is_marked(message: object, written_in: Format) -> bool:
-    """Return whether a message is certainly written in a format, because it has the format's mark."""
-    own = fields(message)
-    return own is not None and written_in.seen(own) is not None
+    return PROVIDERS[dominant_format(conversation, SHIPPED).NAME]
 
 
 # Only the program that wrote the conversation can solve these problems; `repair` solves all others.
@@ -125,7 +118,7 @@ def _format_without_rules(conversation: Sequence[object], name: str | None, form
     if name is not None:
         return None if name in PROVIDERS else name
     own = [each for each in formats if each.NAME not in PROVIDERS]
-    return next((each.NAME for message in conversation for each in own if is_marked(message, each)), None)
+    return next((each.NAME for message in conversation for each in own if each.seen(fields_of(message))), None)
 
 
 def repair(
