@@ -23,12 +23,10 @@ from autoprune.wire._rules import (
     Place,
     Problem,
     Round,
-    find_unanswered,
     is_bare,
     items_of,
-    log_pairs,
     pair_results,
-    results_by_message,
+    place_results,
     string_of,
     with_blocks,
 )
@@ -357,16 +355,16 @@ def _place_results(drafts: Sequence[MessageDraft], shape: Shape, log: Log, open_
         for event in _events(one, shape)
         if event.is_call or one.at in taken
     ]
-    pairs = pair_results(met)
     blocks = {(one.at, index): block for one in drafts for index, block in one.blocks}
-    lost = find_unanswered(met, pairs)
-    answering = {result: shape.with_call_name(blocks[result], blocks[call]) for result, call in pairs.items()}
-    named = {at: shape.result_name(block) for at, block in answering.items() if block is not blocks[at]}
-    answer = (lambda call: shape.no_result(blocks[call], open_calls.reason)) if open_calls.become == "answer" else None
-    given = results_by_message(met, pairs, answering.__getitem__, answer)
-    results = [event.place for event in met if not event.is_call]
-    log_pairs(log, is_open, results=results, pairs=pairs, lost=lost, become=open_calls.become, named=named)
-    gone = {*results, *(lost if open_calls.become == "remove" else ())}
+
+    def answer(result: Place, call: Place) -> tuple[object, str | None]:
+        found = shape.with_call_name(blocks[result], blocks[call])
+        return found, None if found is blocks[result] else shape.result_name(found)
+
+    given, dropped = place_results(
+        met, log, open_calls, answer, lambda call: shape.no_result(blocks[call], open_calls.reason)
+    )
+    gone = {*dropped, *(event.place for event in met if not event.is_call)}
     left = [one.replace_blocks([(at, block) for at, block in one.blocks if (one.at, at) not in gone]) for one in drafts]
     return _insert_results(left, given, shape)
 

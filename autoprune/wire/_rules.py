@@ -7,7 +7,7 @@ order.
 
 import copy
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from enum import Enum
 from typing import Any, NamedTuple, TypeAlias
@@ -331,64 +331,63 @@ def _next_open(calls: deque[Place] | None, answered: set[Place]) -> Place | None
     return None
 
 
-def results_by_message(
-    events: Iterable[Event],
-    found: Mapping[Place, Place],
-    result: Callable[[Place], object],
-    no_result: Callable[[Place], object] | None,
-) -> dict[int, list[object]]:
-    """Group results by the message of their call, in order, followed by placeholders if `no_result` is given."""
-    calls = [event.place for event in events if event.is_call and event.is_open and event.keys]
-    groups: dict[int, list[object]] = {at: [] for at, _ in calls}
-    for place, call in found.items():
-        groups[call[0]].append(result(place))
-    if no_result:
-        for call in find_unanswered(events, found):
-            groups[call[0]].append(no_result(call))
-    return groups
-
-
-def find_unanswered(events: Iterable[Event], found: Mapping[Place, Place]) -> list[Place]:
-    """Find the open calls that no result answers."""
-    answered = set(found.values())
-    calls = (event for event in events if event.is_call and event.is_open and event.keys)
-    return [event.place for event in calls if event.place not in answered]
-
-
-def log_pairs(
+def place_results(
+    events: Sequence[Event],
     log: Log,
-    is_open: Collection[int],
-    *,
-    results: Collection[Place],
-    pairs: Mapping[Place, Place],
-    lost: Sequence[Place],
-    become: str,
-    named: Mapping[Place, str],
-) -> None:
-    """Record the repairs of the calls without results (`lost`) and of each of `results`.
+    open_calls: OpenCalls,
+    result: Callable[[Place, Place], tuple[object, str | None]],
+    no_result: Callable[[Place], object],
+) -> tuple[dict[int, list[object]], list[Place]]:
+    """Pair the results with the open calls, and log the repairs.
 
-    `is_open` are the messages with open calls, and `pairs` maps results to their calls. The results in `named` got the
-    name of their call.
+    `result` returns the result at one place for the call at another, and the name of the call if the result had a wrong
+    one. `no_result` creates a placeholder for the result of a call.
+
+    Return the results by the message of their call, in order, followed by the placeholders; and the calls to remove.
     """
-    astray: dict[Place, list[Problem]] = {}
-    for at in {at for at, _ in results}:
-        for problem in log.problems_at(at, *ASTRAY):
-            block = int(problem.path[2]) if len(problem.path) > 2 else 0
-            astray.setdefault((at, block), []).append(problem)
-    from_elsewhere = {at for at, _ in astray}
-    moved = {call[0] for result, call in pairs.items() if result[0] in from_elsewhere}
-    missing = Counter(at for at, _ in lost)
-    for at in sorted(is_open):
-        what = DONE[become].format(missing[at]) if missing[at] else ""
+    pairs = pair_results(events)
+    answered = set(pairs.values())
+    calls = [event.place for event in events if event.is_call and event.is_open and event.keys]
+    unanswered = [call for call in calls if call not in answered]
+    placed: dict[int, list[object]] = {at: [] for at, _ in calls}
+    names: dict[Place, str] = {}
+    for place, call in pairs.items():
+        found, name = result(place, call)
+        placed[call[0]].append(found)
+        names |= {} if name is None else {place: name}
+    for call in unanswered if open_calls.become == "answer" else ():
+        placed[call[0]].append(no_result(call))
+    _log_calls(log, placed, pairs, Counter(at for at, _ in unanswered), open_calls.become)
+    _log_results(log, [event.place for event in events if not event.is_call], pairs, names)
+    return placed, unanswered if open_calls.become == "remove" else []
+
+
+def _log_calls(
+    log: Log, callers: Iterable[int], pairs: Mapping[Place, Place], unanswered: Mapping[int, int], become: str
+) -> None:
+    """Record the repairs of the messages with open calls, given the number of `unanswered` calls of each."""
+    moved = {call[0] for result, call in pairs.items() if log.problems_at(result[0], *ASTRAY)}
+    for at in sorted(callers):
+        what = DONE[become].format(unanswered[at]) if unanswered[at] else ""
         problems = log.problems_at(at, "unanswered_call") or ([log.nearest_problem(at + 1)] if what else [])
         for problem in problems if what or at in moved else ():
             log.add(problem, what or "moved the results behind the calls")
+
+
+def _log_results(log: Log, results: Iterable[Place], pairs: Mapping[Place, Place], names: Mapping[Place, str]) -> None:
+    """Record the repairs of `results`. Those in `names` got the name of their call."""
     for place in results:
+        at, block = place
         what = "moved it directly behind its call" if place in pairs else "removed the result"
-        if place in named:
-            is_moved = pairs[place][0] != place[0] - 1
-            what = f"gave it the name of its call, {named[place]!r}" + (", and moved it there" if is_moved else "")
-        for problem in astray.get(place, ()):
+        if place in names:
+            is_moved = pairs[place][0] != at - 1
+            what = f"gave it the name of its call, {names[place]!r}" + (", and moved it there" if is_moved else "")
+        problems = [problem for problem in log.problems_at(at, *ASTRAY) if _block_of(problem) == block]
+        for problem in problems:
             log.add(problem, what)
-        if place not in astray and place not in pairs:
-            log.add(log.nearest_problem(place[0]), f"removed the result in block {place[1]} of message {place[0]}")
+        if not problems and place not in pairs:
+            log.add(log.nearest_problem(at), f"removed the result in block {block} of message {at}")
+
+
+def _block_of(problem: Problem) -> int:
+    return int(problem.path[2]) if len(problem.path) > 2 else 0

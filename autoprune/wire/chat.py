@@ -22,12 +22,9 @@ from autoprune.wire._rules import (
     Problem,
     Provider,
     Round,
-    find_unanswered,
     is_bare,
     items_of,
-    log_pairs,
-    pair_results,
-    results_by_message,
+    place_results,
     string_of,
     without_field,
 )
@@ -292,16 +289,14 @@ def _place_results(
     taken = astray | {at for at in range(len(found)) if caller[at] != at and caller[at] in is_open}
     if not is_open:
         return list(enumerate(messages))
-    events = list(_call_events(found, is_open, taken))
-    pairs = pair_results(events)
-    lost = find_unanswered(events, pairs)
-    answer = (
-        (lambda call: _placeholder_result(found, call, open_calls.reason)) if open_calls.become == "answer" else None
+    placed, dropped = place_results(
+        [*_call_events(found, is_open, taken)],
+        log,
+        open_calls,
+        lambda place, _: (messages[place[0]], None),
+        lambda call: _placeholder_result(found, call, open_calls.reason),
     )
-    placed = results_by_message(events, pairs, lambda place: messages[place[0]], answer)
-    results = [event.place for event in events if not event.is_call]
-    log_pairs(log, is_open, results=results, pairs=pairs, lost=lost, become=open_calls.become, named={})
-    removed = {at: {call for one, call in lost if one == at} for at, _ in lost if open_calls.become == "remove"}
+    removed = {at: {call for one, call in dropped if one == at} for at, _ in dropped}
     kept: Kept = []
     for at, message in enumerate(messages):
         left = _without_calls(message, removed[at]) if at in removed else message
