@@ -45,10 +45,8 @@ SPEAKERS: Mapping[object, Speaker] = {
 }
 ROLES = {Speaker.SYSTEM: "system", Speaker.USER: "user", Speaker.MODEL: "assistant", Speaker.TOOL: "tool"}
 WITH_ROLE = ("chat", "ChatMessageChunk")  # types whose speaker is in the field `role`
-CALLS = (
-    "tool_calls",
-    "invalid_tool_calls",
-)  # a call whose arguments are not JSON is "invalid", but it is sent and answered too
+# A call whose arguments are not JSON is "invalid", but it is sent and answered too.
+CALLS = ("tool_calls", "invalid_tool_calls")
 CALL_BLOCKS = frozenset(("tool_use", "tool_call", "function_call", "invalid_tool_call", "tool_call_chunk"))
 BOUND = frozenset(("thinking", "redacted_thinking"))  # Anthropic's, which may be bound to the messages before it
 THINKING = BOUND | {"reasoning", "reasoning_content"}

@@ -152,11 +152,19 @@ class BlockMessage:
     blocks: Sequence[Mapping[str, object]]
 
 
+NOBODY = BlockMessage({}, None, None, ())  # the neighbor of the first and the last message
+
+
 def read_turn(message: object, name: str = "content") -> BlockMessage:
     """Parse a message into a turn, with its content from the field `name`."""
     own = fields_of(message)
     content = own.get(name)
     return BlockMessage(own, string_of(own.get("role")), content, [fields_of(block) for block in items_of(content)])
+
+
+def with_neighbors(turns: Sequence[BlockMessage]) -> Iterator[tuple[int, BlockMessage, BlockMessage, BlockMessage]]:
+    """Yield each message's index, the message before it, the message itself, and the message after it."""
+    return zip(range(len(turns)), (NOBODY, *turns), turns, (*turns[1:], NOBODY), strict=False)
 
 
 def items_of(value: object) -> Sequence[object]:

@@ -26,6 +26,7 @@ from autoprune.wire._media import ANTHROPIC
 from autoprune.wire._parts import Payload, encrypted_tokens, json_text, payload, read_tokens, text_block, tokens
 from autoprune.wire._rules import (
     EMPTY,
+    NOBODY,
     BlockMessage,
     Problem,
     Provider,
@@ -37,6 +38,7 @@ from autoprune.wire._rules import (
     items_of,
     read_turn,
     string_of,
+    with_neighbors,
 )
 from autoprune.wire.parsing import Parser, native_call, native_result
 
@@ -68,8 +70,7 @@ def seen(message: Mapping[str, object]) -> str | None:
         return None
     if message.get("type") == "message" and "stop_reason" in message:
         return "'stop_reason'"
-    content = message.get("content")
-    for item in content if isinstance(content, list | tuple) else ():
+    for item in items_of(message.get("content")):
         block = fields_of(item)
         if _is_mark(block):
             return f"a block of type {block['type']!r}"
@@ -93,10 +94,8 @@ def _block_type(block: Mapping[str, object]) -> str:
 def speaker(message: Mapping[str, object]) -> Speaker:
     """Return the speaker of a message; a user's message that holds only results comes from the tools."""
     who = SPEAKERS.get(str(message.get("role")), Speaker.OTHER)
-    content = message.get("content")
-    if who is not Speaker.USER or not content or not isinstance(content, list | tuple):
-        return who
-    return Speaker.TOOL if all(_block_type(fields_of(item)) == RESULT for item in content) else who
+    kinds = [_block_type(fields_of(item)) for item in items_of(message.get("content"))]
+    return Speaker.TOOL if who is Speaker.USER and {*kinds} == {RESULT} else who
 
 
 def message(role: str, text: str) -> dict[str, object]:
@@ -241,7 +240,6 @@ def _encrypted_tokens(block: Mapping[str, object]) -> int:
 # Its rules
 
 CALL_ID = re.compile(r"[a-zA-Z0-9_-]+")  # the pattern in the API's error message
-NOBODY = read_turn(None)  # the neighbor of the first and the last message
 FIRST_ROLE = 'messages: first message must use the "user" role'
 UNANSWERED = (
     "messages.{}: `tool_use` ids were found without `tool_result` blocks immediately after: {}. "
@@ -281,14 +279,11 @@ def find_problems(messages: Sequence[object]) -> Iterator[Problem]:
     """Yield the rules that the API would find broken, message by message."""
     turns = [read_turn(message) for message in messages]
     ids: set[str] = set()
-    calls: list[str] = []
-    for at, one in enumerate(turns):
-        following = turns[at + 1] if at + 1 < len(turns) else NOBODY
-        yield from _check_contents(at, one, is_last=at + 1 == len(turns))
-        yield from _check_results(at, one, calls)
-        calls = call_ids(one)
+    for at, before, one, following in with_neighbors(turns):
+        yield from _check_contents(at, one, is_last=following is NOBODY)
+        yield from _check_results(at, one, call_ids(before))
         yield from _check_calls(at, one, ids)
-        yield from _check_answers(at, calls, following)
+        yield from _check_answers(at, call_ids(one), following)
     yield from _check_roles(turns)
     yield from _check_marks(turns)
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from functools import partial
 
+import autoprune.wire.anthropic as anthropic
 import autoprune.wire.texts as texts
 from autoprune.conversation.messages import fields, fields_of, listed, with_item
 from autoprune.conversation.transcript import Entry, Location, Path, Speaker, Thought, ToolCall, ToolResult
@@ -22,12 +23,13 @@ from autoprune.wire._rules import (
     items_of,
     read_turn,
     string_of,
+    with_neighbors,
 )
+from autoprune.wire.anthropic import NOT_MODEL, PLACE, SPEAKERS
 from autoprune.wire.parsing import Parser, native_call, native_result
 
 NAME = "bedrock"
 media = BEDROCK
-SPEAKERS: Mapping[str, Speaker] = {"system": Speaker.SYSTEM, "user": Speaker.USER, "assistant": Speaker.MODEL}
 CALL, RESULT, THINKING, CACHE_POINT = "toolUse", "toolResult", "reasoningContent", "cachePoint"
 MEDIA = frozenset(("image", "audio", "video"))
 TEXTS = frozenset(("document", "guardContent", "citationsContent", "searchResult"))
@@ -77,12 +79,9 @@ def _is_result(item: object) -> bool:
 def speaker(message: Mapping[str, object]) -> Speaker:
     """Return the speaker of a message; a user's message that holds only results comes from the tools."""
     who = SPEAKERS.get(str(message.get("role")), Speaker.OTHER)
-    content = message.get("content")
-    if who is not Speaker.USER or not isinstance(content, list | tuple):
-        return who
     # A cache point is no content: callers put it after the results.
-    are_results = [_is_result(item) for item in content if _only_field(item)[0] != CACHE_POINT]
-    return Speaker.TOOL if are_results and all(are_results) else who
+    blocks = [item for item in items_of(message.get("content")) if _only_field(item)[0] != CACHE_POINT]
+    return Speaker.TOOL if who is Speaker.USER and blocks and all(map(_is_result, blocks)) else who
 
 
 def message(role: str, text: str) -> dict[str, object]:
@@ -191,8 +190,6 @@ def _other_tokens(count: Count, block: Mapping[str, object]) -> int:
 
 ROLES = ("user", "assistant", "system")  # botocore's service model of bedrock-runtime
 CALL_ID = re.compile(r"[a-zA-Z0-9_.:-]{1,64}")  # from the same service model
-NOBODY = read_turn(None)  # the neighbor of the first and the last message
-NOT_MODEL = ("user", "system")  # the roles whose messages may not hold the model's blocks
 BEFORE_RESULTS = {"toolResult", "cachePoint"}  # blocks that may precede a result in its message
 ALTERNATE = (
     "A conversation must alternate between user and assistant roles. "
@@ -210,28 +207,20 @@ NO_CONTENT = (
 )
 BLANK = "The text field in the ContentBlock object at {} is blank. Add text to the text field, and try again."
 EMPTY_ERROR = "The content field at {}.toolResult cannot be empty when status value is error."
-# The text of Claude's API, which Bedrock passes on.
-NOT_FIRST = (
-    "messages.{}: `tool_use` ids were found without `tool_result` blocks immediately after: {}. "
-    "Each `tool_use` block must have a corresponding `tool_result` block in the next message."
-)
-PLACE = "messages.{}: `{}` blocks can only be in `{}` messages"
+NOT_FIRST = anthropic.UNANSWERED  # Claude's own error, which Bedrock passes on
 INVALID = "1 validation error detected: Value '{}' at '{}' failed to satisfy constraint: Member must satisfy {}"
 
 
 def find_problems(messages: Sequence[object]) -> Iterator[Problem]:
     """Yield the rules that the API would find broken, message by message."""
-    turns = [read_turn(message) for message in messages]
-    before = NOBODY
     served = set[str]()
-    for at, one in enumerate(turns):
+    for at, before, one, following in with_neighbors([read_turn(message) for message in messages]):
         yield from _check_role(at, one, before)
         yield from _check_contents(at, one)
         yield from _check_places(at, one, served)
         yield from _check_calls(at, one)
         yield from _check_results(at, one, set(call_ids(before)))
-        yield from _check_answers(at, call_ids(one), turns[at + 1] if at + 1 < len(turns) else NOBODY)
-        before = one
+        yield from _check_answers(at, call_ids(one), following)
 
 
 def own_calls(one: BlockMessage) -> Iterator[tuple[int, Mapping[str, object]]]:

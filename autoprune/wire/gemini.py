@@ -24,6 +24,7 @@ from autoprune.wire._rules import (
     read_turn,
     string_of,
     with_blocks,
+    with_neighbors,
 )
 from autoprune.wire.parsing import Parser, native_call, native_result
 
@@ -259,7 +260,6 @@ def _write_response(response: object, text: str) -> Mapping[str, object]:
 
 ROLES = (None, "user", "model", "function")  # in the SDK's types, a content without a role is the user's
 SIGNATURE = ("thoughtSignature", "thought_signature")
-NOBODY = read_turn(None)  # the neighbor of the first and the last content
 COUNT = (
     "Please ensure that the number of function response parts is equal to the number of function call parts "
     "of the function call turn."
@@ -288,16 +288,13 @@ NO_NAME = "contents[{}].parts[{}]: the function response is named {}, no functio
 
 def find_problems(messages: Sequence[object]) -> Iterator[Problem]:
     """Yield the rules that the API would find broken, content by content."""
-    turns = [read_turn(message, "parts") for message in messages]
-    before = NOBODY
-    for at, one in enumerate(turns):
+    for at, before, one, following in with_neighbors([read_turn(message, "parts") for message in messages]):
         if one.fields and one.role not in ROLES:
             yield Problem(NAME, "unknown_role", (at, "role"), NO_ROLE)
         yield from _check_parts(at, one)
         yield from _check_places(at, one)
         yield from _check_responses(at, one, model_calls(before))
-        yield from _check_calls(at, one, before, turns[at + 1] if at + 1 < len(turns) else NOBODY)
-        before = one
+        yield from _check_calls(at, one, before, following)
 
 
 def model_calls(one: BlockMessage) -> list[Mapping[str, object]]:
