@@ -13,7 +13,6 @@ from types import SimpleNamespace
 from typing import Any, Protocol
 
 from autoprune.conversation.edits import Reason, Replace, rewrite
-from autoprune.conversation.messages import fields_of
 from autoprune.conversation.transcript import Entry, Part, ToolCall, ToolResult, Transcript
 from autoprune.errors import SettingsError, type_of
 from autoprune.settings.values import UNKNOWN_WINDOW
@@ -157,7 +156,7 @@ class PolicyPrompts:
     def _user_message(self, at: int, text: str) -> Any:
         key = at, text
         if key not in self._added:
-            written_in = dominant_format([fields_of(message) for message in self._transcript.messages], SHIPPED)
+            written_in = dominant_format(self._transcript.messages, SHIPPED)
             self._added[key] = written_in.message("user", text)
         return self._added[key]
 

@@ -16,7 +16,6 @@ from loguru import logger
 import autoprune.strategies.catalog as catalog
 from autoprune.conversation.archive import Archive, ArchiveLike, check_archive
 from autoprune.conversation.edits import SENTENCE, Placeholder, apply, element, savings_by_message, strip_thinking
-from autoprune.conversation.messages import fields_of
 from autoprune.conversation.summary import AssembledMessage, assemble, without_summary
 from autoprune.conversation.transcript import newest_compaction, without_replaced
 from autoprune.economics import Invoice, prices
@@ -184,7 +183,7 @@ def without_folded(plan: Plan, edited: list[Any], reading: Reading) -> tuple[Pla
     `edited` are the messages with all edits made. A text joins the message of the user before it; if there is none, it
     becomes a new message.
     """
-    written_in = dominant_format(list(map(fields_of, edited)), reading.formats)
+    written_in = dominant_format(edited, reading.formats)
     texts = {fold.messages[0]: written_in.message("user", fold.text) for fold in plan.folds}
     kept = assemble(edited, plan.gone, texts, roles_in(reading.formats), moves_system=places_system(edited))
     saved = savings_by_message(plan.edits, plan.stripped)

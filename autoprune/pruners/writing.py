@@ -21,7 +21,7 @@ from functools import cache, cached_property, partial
 from typing import Any, NamedTuple
 
 from autoprune.conversation.edits import Fold, Reason, Replace
-from autoprune.conversation.messages import canonical, fields_of, sendable
+from autoprune.conversation.messages import canonical, sendable
 from autoprune.conversation.summary import call_style, escape_end_mark, wrap_summary
 from autoprune.conversation.transcript import Part, Speaker, newest_compaction
 from autoprune.facts.utterances import Utterance, utterances
@@ -452,5 +452,5 @@ def summary_message(plan: Plan, answer: Answer, messages: Sequence[object], form
     replaced = sum(len(fold.messages) for fold in folds) + (running.messages if running else 0)
     room = max((*(fold.room for fold in folds), *((running.room,) if running else ())))
     style = call_style(plan.folds, running, plan.transcript.entries)
-    written_in = dominant_format([fields_of(message) for message in messages], formats)
+    written_in = dominant_format(messages, formats)
     return written_in.message("user", wrap_summary(text, replaced, room, style))

@@ -517,9 +517,13 @@ def _fill_fields(items: Sequence[object], log: Log) -> list[Any]:
         name, call_id = kind(mappings[at]), mappings[at].get("call_id")
         for problem in log.problems_at(at):
             field = str(problem.path[1])
-            if field != "call_id":
+            if field in FILLED:
                 item = with_item(item, field, FILLED[field])
                 log.add(problem, f"wrote {FILLED[field]!r} as its {field}")
+            elif field != "call_id":
+                item = None
+                log.add(problem, f"removed the item, whose {field} is not known")
+                break
             elif name in OUTPUT_OF or waiting.get(CALL_OF[name]):
                 call_id = next(fresh) if name in OUTPUT_OF else waiting[CALL_OF[name]].popleft()
                 item = with_item(item, field, call_id)

@@ -816,6 +816,14 @@ FAILED = [{"stdout": "", "stderr": NO_RESULT, "outcome": {"type": "exit", "exit_
         ),
         ([GO, REASONING], [GO], ["reasoning_alone (1,): removed the reasoning"]),
         (
+            [GO, {**APPROVAL_REQUEST, "id": None}, {**APPROVAL, "approval_request_id": None}, OK],
+            [GO, OK],
+            [
+                "missing_field (1, 'id'): removed the item, whose id is not known",
+                "missing_field (2, 'approval_request_id'): removed the item, whose approval_request_id is not known",
+            ],
+        ),
+        (
             [GO, REASONING, output("z"), OK],
             [GO, REASONING, OK],
             ["orphan_result (2,): removed the output"],
