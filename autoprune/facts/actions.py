@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain, islice
 
 import autoprune.facts.outcomes as outcomes
@@ -15,7 +15,17 @@ from autoprune.conversation.edits import split_mark
 from autoprune.conversation.messages import one_line
 from autoprune.conversation.transcript import ToolCall, ToolResult
 from autoprune.facts import shell
-from autoprune.facts.calls import SECRET, arguments, command, is_plan, paths, polled_command, target, tool_words
+from autoprune.facts.calls import (
+    SECRET,
+    argument_texts,
+    arguments,
+    command,
+    is_plan,
+    paths,
+    polled_command,
+    target,
+    tool_words,
+)
 from autoprune.facts.shell import (
     LONGEST,
     QUOTED,
@@ -222,8 +232,17 @@ LONGEST_ID = 40  # of an argument that is an identifier
 LONGEST_IDS = 80  # of such arguments together
 LONGEST_REASON = 160
 MOST_IDS = 3  # of those that a tool returned
-# The name and value of a member with an identifier.
-ID_MEMBER = re.compile(r"(?:\w{0,40}(?:_|(?=[A-Z])))?(?i:id|key|number|reference|url|status) [\w:/.#@?=&+-]{1,100}")
+SEARCHED = 8_000  # characters of the arguments that are searched for these ids
+NAMED = ". Names in it: "  # in a placeholder, before the names
+# The name and the value of a member with an identifier.
+ID_NAME = re.compile(r"(?:\w{0,40}(?:_|(?=[A-Z])))?(?i:id|key|number|reference|url|status)")
+ID_VALUE = re.compile(r"[\w:/.#@?=&+-]{1,100}")
+# Members that may be a secret, or the number of a person's card or telephone.
+PRIVATE = re.compile(
+    rf"{SECRET.pattern}|(?i:secret|token|passw|passport|credential|signature|webhook|hooks\.|(?:card|phone)_?number"
+    r"|(?:api|access|private|session|auth|encryption|signing|license|recovery)_?key|[?&](?:sig|key|code)=|://[^/ ]*@)",
+    re.ASCII,
+)
 LONGEST_ERROR = 300
 ERROR_SPANS = 3  # places with error lines that are read
 FIRST_LINES = 4_000  # characters that are searched for a first or last line
@@ -347,16 +366,13 @@ class Action:
     @property
     def returned_ids(self) -> Iterator[str]:
         """Short identifiers in the JSON object that such a tool returned, and not in its call: "booking_id X7BYG1"."""
-        text = self.result.text if self.acts and self.result and not self.failed else ""
-        document, members = outcomes.parse_document(text), list[tuple[str, object]]()
-        if isinstance(document, dict):
-            inner = (each.items() for each in document.values() if isinstance(each, dict))
-            members += chain(document.items(), *inner)
-        given = str(self._arguments)
-        found = [f"{name} {value}" for name, value in members if str(value) not in given]
-        if outcomes.is_cleared(text):
-            found += split_mark(text)[0].strip('"]').partition(". Names in it: ")[2].split(", ")
-        return islice((one for one in found if ID_MEMBER.fullmatch(one) and not SECRET.search(one)), MOST_IDS)
+        text = self.result.text if self.result else ""
+        found = _id_members(text) if len(text) <= outcomes.LONGEST_JSON else ()
+        if not found or self.failed or not self.acts or self.call is None:
+            return
+        numbers = (str(value) for value in self._arguments.values() if isinstance(value, int))
+        given = "\n".join((argument_texts(self.call)[:SEARCHED], *numbers))
+        yield from islice((f"{name} {value}" for name, value in found if value not in given), MOST_IDS)
 
     @cached_property
     def runs_as(self) -> str:
@@ -436,6 +452,25 @@ def read_actions(utterances: Sequence[Utterance]) -> Iterator[tuple[Action, ...]
         calls = (Action(call, results.get(call.location)) for call in one.calls)
         others = (result for result in one.results if not result.call or result.call.location not in own_calls)
         yield (*calls, *(Action(result.call, result, result.call is not None) for result in others))
+
+
+@lru_cache(maxsize=1_024)  # a strategy asks for them at each request
+def _id_members(text: str) -> tuple[tuple[str, str], ...]:
+    """Return the names and values of a JSON object that look like identifiers, or those that a placeholder names."""
+    members: list[tuple[str, str]] = []
+    if outcomes.is_cleared(text):
+        _, has_names, named = split_mark(text)[0].strip('"]').rpartition(NAMED)
+        pairs = (each.partition(" ") for each in named.split(", ") if has_names)
+        members += ((name, value) for name, _, value in pairs)
+    elif isinstance(document := outcomes.parse_document(text) if text[:1] == "{" else None, dict):
+        inner = (each.items() for each in document.values() if isinstance(each, dict))
+        plain = (each for each in chain(document.items(), *inner) if isinstance(each[1], str | int))
+        members += ((name, str(value)) for name, value in plain if not isinstance(value, bool))
+    return tuple(
+        (name, value)
+        for name, value in members
+        if ID_NAME.fullmatch(name) and ID_VALUE.fullmatch(value) and not PRIVATE.search(f"{name} {value}")
+    )
 
 
 def _end_of_path(text: str, most: int) -> str:

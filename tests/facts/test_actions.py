@@ -1,0 +1,45 @@
+"""Which identifiers of what a call made are named in placeholders, lines and digests."""
+
+import json
+from typing import Any
+
+from tables import each_row
+from utterances import result
+
+from autoprune.conversation.transcript import Location, ToolCall
+from autoprune.facts.actions import Action
+
+LINK = "https://a.example/b"
+
+
+def returned(value: Any, arguments: Any = None) -> list[str]:
+    call = ToolCall(Location((0,)), 0, None, "book", arguments or {})
+    return [*Action(call, result(call, value if isinstance(value, str) else json.dumps(value))).returned_ids]
+
+
+@each_row(
+    ("value", "ids"),
+    [
+        ({"booking_id": "X7", "issue": {"key": "A-1", "number": 4}}, ["booking_id X7", "key A-1", "number 4"]),
+        ({"ticketUrl": f"{LINK}?id=3", "valid_id": True, "id": None, "status": [1]}, [f"ticketUrl {LINK}?id=3"]),
+        ("[Cleared at request 9: book now, 40 tokens. Names in it: order_id 7, load_all]", ["order_id 7"]),
+        ("[Cleared at request 9: book a, id 5, 40 tokens]", []),
+        ({"api_key": "a1b2c3d4", "signingKey": "e5f6", "client_secret_id": "g7", "card_number": 4111}, []),
+        ({"upload_url": f"{LINK}?X-Amz-Signature=a1", "url": "https://me:pw@a.example", "reset_url": "/?token=a1"}, []),
+    ],
+)
+def test_what_a_call_made_is_known_by_its_identifiers_and_secrets_are_left_out(value: Any, ids: list[str]):
+    assert returned(value) == ids
+
+
+def test_identifiers_in_the_call_are_not_repeated():
+    assert returned({"id": 42, "order_id": "W7", "item_id": "i1"}, {"number": 42, "all": [{"order": "W7"}]}) == [
+        "item_id i1"
+    ]
+
+
+def test_arguments_that_are_nested_very_deep_do_not_matter():
+    deep: Any = "W7"
+    for _ in range(50_000):
+        deep = [deep]
+    assert returned({"id": "W7", "item_id": "i1"}, {"all": deep}) == ["item_id i1"]
