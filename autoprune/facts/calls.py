@@ -31,21 +31,23 @@ RECALL = re.compile(r"\bautoprune\s+recall\s+(?:\d|-)")  # with an id or an opti
 COMMAND_NAMES = ("command", "cmd", "commands", "script")  # arguments that hold a shell command
 # Words in the names of tools whose command is a script of another kind: of a page, of an application, of a database.
 NO_SHELL = frozenset(("javascript", "js", "evaluate", "applescript", "browser", "page", "puppeteer", "sql"))
+SHELLS = frozenset(("bash", "shell", "powershell", "terminal"))  # outweigh them: mcp__js-sandbox__bash
 # Words in front of the script if the command is a list, as Codex sends it: ["bash", "-lc", "ls"].
 SHELL = re.compile(r"(?i:(?:\S*[\\/])?(?:bash|sh|zsh|pwsh|powershell)(?:\.exe)?|-command|-nologo|-noprofile)|-l?c|-l")
 # Arguments with the id of a command that runs in the background: Codex, Claude Code, Copilot CLI.
 COMMAND_ID_NAMES = ("session_id", "bash_id", "shell_id", "task_id", "shellId")
 # Words in the names of tools that take one. Others with such arguments are about a browser's session or a task.
-POLLS = frozenset(("bash", "shell", "powershell", "stdin", "exec", "output", "process", "kill", "stop", "wait"))
+POLLS = SHELLS | {"stdin", "exec", "output", "process", "kill", "stop", "wait", "await", "command"}
 # Arguments that may hold a patch, spelled the same way.
 PATCH_NAMES = frozenset(("input", "patch", "patchtext", "diff", "command", "cmd", "script"))
 PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): ([^\r\n]+)", re.MULTILINE)
 DIFFED = re.compile(r"^--- (?:a/)?([^\t\r\n]+)[^\n]*\n\+\+\+ (?:b/)?([^\t\r\n]+)", re.MULTILINE)
 # Words in the names of tools that plan: those that give all of a list, and others.
-PLAN_LISTS = frozenset(("todo", "todos", "todowrite", "todoread", "plan", "checklist"))
+TODO = frozenset(("todo", "todos", "todowrite", "todoread"))
+PLAN_LISTS = TODO | {"plan", "checklist"}
 THINKING = frozenset(("think", "thinking", "sequentialthinking"))
 TASKS = frozenset(("create", "update", "list", "get", "add", "set"))  # beside "task" in such a name
-# All words in such names: change_plan and asana_update_task are about the plans and tasks of others.
+# All words in other such names: change_plan and asana_update_task are about the plans and tasks of others.
 OWN = PLAN_LISTS | TASKS | {"task", "tasks", "write", "read", "exit", "enter", "mode", "respond", "manage"}
 WILDCARDS = re.compile(r"(\*\*/|\*\*|\*|\?|\[[!^]?[^\]/]+\]|\{[^{}]*,[^{}]*\})")
 CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -179,7 +181,8 @@ def command(call: ToolCall | None) -> str:
     # it is to be restarted.
     if any(name in values for name in ("path", "file_path", "file_text")) or values.get("restart") is True:
         return ""
-    if values and call and not NO_SHELL.isdisjoint(tool_words(call.name)):
+    words = tool_words(call.name) if call and values else ()
+    if not NO_SHELL.isdisjoint(words) and SHELLS.isdisjoint(words):
         return ""
     script = next((value for name in COMMAND_NAMES if (value := values.get(name))), "")
     if isinstance(script, list | tuple):
@@ -202,7 +205,7 @@ def is_plan(call: ToolCall) -> bool:
     """Return whether a call only plans: a todo list, a task list, `update_plan`, a tool to think."""
     words = set(tool_words(call.name))
     is_list = not PLAN_LISTS.isdisjoint(words) or bool(words & {"task", "tasks"} and words & TASKS)
-    return not THINKING.isdisjoint(words) or (words <= OWN and is_list)
+    return not (TODO | THINKING).isdisjoint(words) or (words <= OWN and is_list)
 
 
 def argument_texts(call: ToolCall) -> str:

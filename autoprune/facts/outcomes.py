@@ -49,8 +49,10 @@ LAST_MEMBERS = re.compile(
 # How a text begins if a person refused the call.
 REFUSED = (
     r"(?:The user (?:doesn't|does not|didn't|did not) (?:want|allow|approve)\b"  # Claude Code
-    r"|(?:The )?[Uu]ser (?:has )?(?:denied|rejected|declined|refused) (?:this|permission|tool|to (?:run|allow|use)"
-    r"|(?:the|that|your) (?:\w+ )?(?:tool|call|command|operation|request|action|edit|change|plan|execution))\b"
+    r"|(?:The )?[Uu]ser (?:has )?(?:denied|rejected|declined|refused) (?:this|permission|tool"
+    r"|to (?:run|execute|allow|use|answer|proceed)"
+    r"|(?:the|these|that|your) (?:\w+ ){0,2}(?:tool|call|command|operation|request|action|edit|change|write|diff|patch"
+    r"|plan|execution)s?)\b"
     r"|Permission for this tool use was denied|Request interrupted by user"  # Claude Code
     r"|The tool call (?:is|was) rejected\b|Plan rejected\b)"  # Kimi CLI; Gemini CLI, Qwen Code
 )
@@ -279,8 +281,8 @@ def _says_failed(text: str, call: ToolCall | None) -> bool | None:
     script = command(call)
     is_made_up_for = has_fallback(script)
     begins_badly = FIRST_WORDS.match(head) or FIRST_WORDS.match(text[:HEAD])
-    # The end of a log or a page says nothing about the call.
-    is_content = LOGS.search(script) if script else "\n" in head.strip() and not head.startswith("Traceback")
+    # The end of a log or a page says nothing about the call. A single line may be all that the shell says.
+    is_content = "\n" in head.strip() and (LOGS.search(script) if script else not head.startswith("Traceback"))
     if (begins_badly and not is_made_up_for) or (_ends_badly(tail) and not (is_content and is_data(call))):
         return True
     if not is_data(call):

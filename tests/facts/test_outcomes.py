@@ -52,6 +52,9 @@ def test_a_warning_after_the_word_error_is_not_a_failure():
         ("the job was Cancelled: parallel tool call", False, False),
         ("User rejected the tool call", False, True),
         ("User declined the meeting invitation on May 3.", False, False),
+        ("User rejected the changes. Feedback: use tabs", False, True),
+        ("The user rejected your proposed code edits", False, True),
+        ("The user refused to execute this command", False, True),
         ("[Cleared at request 9: Bash make, not run, 40 tokens]", True, False),
         (
             "[Cleared at request 9: Bash echo 'it was, not run, they say', 40 tokens. Names in it: load_all]",
@@ -276,6 +279,7 @@ LOG = "starting\nfatal: could not open the database"
         (ran("make"), "Failed to find ccache, going on without it\nbuilt", None),
         (used("get_logs"), LOG, None),
         (ran("kubectl logs web --tail=9"), LOG, None),
+        (ran("tail app.log"), "bash: line 1: tail: command not found", True),
         (ran("journalctl -u web"), f"web[1]: on\n{TRACEBACK}", None),
         (ran("git show x"), "fatal: bad object x", True),
         (used("read_file"), TRACEBACK, True),

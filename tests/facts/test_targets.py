@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 from tables import each_row
 
 from autoprune.conversation.transcript import Location, ToolCall
-from autoprune.facts.calls import identifiers, is_instruction_file, matches, paths, target
+from autoprune.facts.calls import (
+    command,
+    identifiers,
+    is_instruction_file,
+    is_plan,
+    matches,
+    paths,
+    polled_command,
+    target,
+)
 
 PATCH = """*** Begin Patch
 *** Update File: src/a.py
@@ -271,3 +280,48 @@ def test_instruction_files_are_recognized(path: str):
 )
 def test_other_files_are_not_instruction_files(path: str):
     assert not is_instruction_file(path)
+
+
+# What the name of a tool says
+
+
+def named(tool: str) -> ToolCall:
+    return ToolCall(Location((0,)), 0, None, tool, {"command": "ls", "task_id": "b1"})
+
+
+@each_row(
+    ("tools", "plans"),
+    [
+        ("TodoWrite mcp__x__TodoWrite write_todos todowrite SetTodoList manage_todo_list mark_todo_as_done", True),
+        ("update_plan ExitPlanMode plan_mode_respond TaskCreate TaskList mcp__a__sequentialthinking", True),
+        ("TaskOutput TaskStop change_plan asana_update_task mcp__shop__change_plan", False),
+    ],
+)
+def test_tools_that_plan_are_known_by_their_names(tools: str, plans: bool):
+    assert {tool for tool in tools.split() if is_plan(named(tool)) is not plans} == set()
+
+
+@each_row(
+    ("tools", "polls"),
+    [
+        (
+            "BashOutput KillShell TaskOutput TaskStop write_stdin read_bash stop_bash job_output get_terminal_output",
+            True,
+        ),
+        ("read_terminal check_command_status AwaitShell Await", True),
+        ("TaskUpdate asana_get browser_click", False),
+    ],
+)
+def test_tools_that_poll_a_command_are_known_by_their_names(tools: str, polls: bool):
+    assert {tool for tool in tools.split() if bool(polled_command(named(tool))) is not polls} == set()
+
+
+@each_row(
+    ("tools", "runs"),
+    [
+        ("Bash run_shell_command execute_command mcp__js-sandbox__bash mcp__page-tools__run_in_terminal", True),
+        ("puppeteer_evaluate run_js browser_execute execute_sql", False),
+    ],
+)
+def test_tools_that_run_a_shell_are_known_by_their_names(tools: str, runs: bool):
+    assert {tool for tool in tools.split() if bool(command(named(tool))) is not runs} == set()
