@@ -580,7 +580,7 @@ BOOKED = '{"reservation_id": "HATHAT", "user_id": "mia_3668", "passengers": [{"i
             "book_flight(LH123) → ran: reservation_id HATHAT, user_id mia_3668",
         ),
         ("send_email", {"to": "a@b.de", "body": "x" * 90}, '{"success": true}', "send_email(a@b.de) → ok"),
-        ("change_plan", {"id": "C1", "new_plan": "P2", "plan": "P3"}, "Done.", "change_plan(C1 P2 P3) → ran"),
+        ("change_plan", {"id": "C1", "plan": "Unlimited Plus"}, "Done.", "change_plan(C1 Unlimited Plus) → ran"),
         ("asana_update_task", {"task_id": "12"}, "Error: no such task", "asana_update_task(12) → failed"),
         ("puppeteer_evaluate", {"script": "x > 1; rm(a.b)"}, '"$15"', "puppeteer_evaluate(x > 1; rm(a.b)) → ran"),
     ],
@@ -592,12 +592,20 @@ def test_what_other_tools_did_is_listed_with_what_they_returned(tool: str, argum
 
 
 @each_row(
-    ("tool", "name"), [("send_message_to_user", "content"), ("message_notify_user", "text"), ("final_answer", "answer")]
+    ("tool", "arguments"),
+    [
+        ("send_message_to_user", {"content": "Order W77 is cancelled."}),
+        ("message_notify_user", {"text": "Order W77 is cancelled.", "attachments": ["/a/b.txt"]}),
+        ("finish", {"message": "Order W77 is cancelled.", "task_completed": "true"}),
+        ("attempt_completion", {"result": "Order W77 is cancelled.", "command": "open index.html"}),
+        ("final_answer", {"answer": ["Order W77 is cancelled."]}),
+        ("final_answer", {"answer": 42.5}),
+    ],
 )
-def test_what_the_model_answers_through_a_tool_is_its_answer(tool: str, name: str):
-    answer = did(tool, {name: "Order W77 is cancelled."}, "Delivered.")
-    found = sections(digest(told(user("Cancel W77."), answer, user("Thanks. And W78?"))))
-    assert found["What the user asked later, and the answers"][1] == "  → Order W77 is cancelled."
+def test_what_the_model_answers_through_a_tool_is_its_answer(tool: str, arguments: Any):
+    found = sections(digest(told(user("Cancel W77."), did(tool, arguments, "Delivered."), user("Thanks. And W78?"))))
+    answer = "42.5" if arguments == {"answer": 42.5} else "Order W77 is cancelled."
+    assert found["What the user asked later, and the answers"][1] == f"  → {answer}"
 
 
 def test_the_short_texts_of_tools_that_act_are_kept():
@@ -671,6 +679,8 @@ def test_a_plan_in_a_text_ends_with_its_turn():
         ("todowrite", {"todos": [{"content": "a", "status": "in_progress"}]}, ["- [~] a"]),
         ("update_todo_list", {"todos": "[x] a\n[ ] b"}, ["- [x] a", "- [ ] b"]),
         ("ExitPlanMode", {"plan": "# Do it\n```\ncode\n```\n- now"}, ["- # Do it", "- now"]),
+        ("plan_mode_respond", {"response": "- Add a button."}, ["- Add a button."]),
+        ("update_plan", {"plan": [{"step": "a b"}], "explanation": "It is easier."}, ["- [ ] a b"]),
     ],
 )
 def test_the_plan_is_that_of_the_last_call_that_gave_one(tool: str, arguments: Any, plan: list[str]):

@@ -7,10 +7,10 @@ from itertools import chain, islice
 
 import autoprune.summarizers.digest._contents as _contents
 from autoprune.conversation.messages import one_line
-from autoprune.conversation.transcript import Speaker
+from autoprune.conversation.transcript import Speaker, ToolCall
 from autoprune.facts import shell
 from autoprune.facts.actions import NO_RESULT, STILL_RUNNING, Action, read_actions
-from autoprune.facts.calls import PLAN_LISTS, argument_texts, arguments, tool_words
+from autoprune.facts.calls import PLAN_LISTS, argument_texts, arguments, is_plan, tool_words
 from autoprune.facts.outcomes import is_data
 from autoprune.facts.shell import hides_failures
 from autoprune.facts.utterances import ANSWERING, Utterance, model_words
@@ -32,6 +32,7 @@ LONG_REQUEST = 40  # characters; shorter requests such as "continue" are repeate
 LAST_ACTIONS = 5
 BEFORE_CHANGES = " [before later changes]"  # after a state of version control
 MOST_VALUES = 8
+PLAN_NAMES = PLAN_LISTS | {"response"}  # words in the names of arguments with a plan; Cline's has a response
 STOPPING = frozenset(("stop", "kill", "terminate"))  # words in the names of tools that end a background command
 RUNS = re.compile(r" \(×([0-9]{1,9})\)\Z")
 CALLED = re.compile(r"[^\s()]+\((.*)\)", re.DOTALL)  # a call of a tool that is no command
@@ -64,6 +65,7 @@ STEP = re.compile(
 )
 LONGEST_ITEM = 200  # characters of an item
 MOST_PLAN_LINES = 10  # of a plan that is a text
+ANSWERS = ("message", "answer", "result", "text", "content")  # arguments with the answer to the user
 ITEM_TEXTS = ("content", "step", "subject", "title", "task", "text", "description", "todo", "name")
 MARKS: Mapping[str, str] = {
     **dict.fromkeys(("completed", "complete", "done", "finished", "closed"), "[x]"),
@@ -333,8 +335,15 @@ class _Reader:
 
 def _spoken(one: Utterance) -> str:
     """Return what the model said, also through a tool that answers the user."""
-    answers = (argument_texts(call) for call in one.calls if call.name in ANSWERING)
+    answers = (_answer(call) for call in one.calls if call.name in ANSWERING)
     return "\n\n".join((model_words(one.words), *answers)).strip()
+
+
+def _answer(call: ToolCall) -> str:
+    """Return the answer in the arguments of such a call, without others, such as attachments or the task's state."""
+    given = arguments(call)
+    answer = next((given[name] for name in ANSWERS if name in given), None)
+    return str(answer) if isinstance(answer, str | int | float) else argument_texts(call)
 
 
 def _is_change(access: tuple[str, str]) -> bool:
@@ -382,7 +391,7 @@ def update_plan(action: Action, plan: Mapping[str, str]) -> Mapping[str, str]:
     words = tool_words(action.tool)
     if not action.call or action.failed or "read" in words:
         return plan
-    if not PLAN_LISTS.isdisjoint(words):
+    if is_plan(action.call) and not PLAN_LISTS.isdisjoint(words):
         items = [*_plan_items(arguments(action.call), 0)]
         # The first items of a list are dropped first: those that are done.
         return dict.fromkeys(sorted(items, key=lambda item: not item.startswith("[x]")), "") if items else plan
@@ -401,8 +410,8 @@ def _plan_items(value: object, depth: int) -> Iterator[str]:
                 yield f"{MARKS.get(str(value.get('status')), OPEN_MARK)} {one_line(text, LONGEST_ITEM)}"
             else:
                 for name, item in value.items():
-                    # A tool such as change_plan has other texts as well, and names a plan by a word.
-                    if not isinstance(item, str) or (" " in item and not PLAN_LISTS.isdisjoint(tool_words(name))):
+                    # Other texts explain the plan, and a single word is its name or path.
+                    if not isinstance(item, str) or (" " in item and not PLAN_NAMES.isdisjoint(tool_words(name))):
                         yield from _plan_items(item, depth + 1)
         case str() if depth == 1:
             lines = (line.strip().removeprefix("- ").removeprefix("* ") for line in CODE.sub("", value).split("\n"))
