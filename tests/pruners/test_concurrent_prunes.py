@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import threading
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -64,7 +65,10 @@ def test_a_cancelled_call_leaves_the_summary_to_the_next():
     assert len(model.calls) == 2
 
 
-def test_a_call_that_is_cancelled_leaves_no_coroutine_that_nobody_awaits(recwarn: pytest.WarningsRecorder):
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_call_that_is_cancelled_leaves_no_coroutine_that_nobody_awaits(
+    recwarn: pytest.WarningsRecorder, is_late: bool
+):
     called, may_return = threading.Event(), threading.Event()
 
     class Asked(Slow):
@@ -76,12 +80,20 @@ def test_a_call_that_is_cancelled_leaves_no_coroutine_that_nobody_awaits(recwarn
     async def cancelled() -> None:
         task = asyncio.ensure_future(ConversationPruner(1_000, llm=Asked()).aprune(MESSAGES, "summarize"))
         await asyncio.to_thread(called.wait, 10)
-        task.cancel()
-        await asyncio.wait([task])
-        may_return.set()
-        while threading.active_count() > before:
-            await asyncio.sleep(0.001)
-        await asyncio.sleep(0)
+        if is_late:  # after the summarizer returned, and before the loop goes on
+            may_return.set()
+            while threading.active_count() > before:
+                time.sleep(0.001)
+            asyncio.get_running_loop().call_soon(task.cancel)
+            await asyncio.wait([task])
+        else:
+            task.cancel()
+            await asyncio.wait([task])
+            may_return.set()
+            while threading.active_count() > before:
+                await asyncio.sleep(0.001)
+            await asyncio.sleep(0)
+        assert task.cancelled()
 
     before = threading.active_count() + 1  # and the one of `to_thread`
     asyncio.run(cancelled())
