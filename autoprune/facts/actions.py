@@ -431,13 +431,14 @@ class Action:
 
     @property
     def _ids(self) -> str:
-        """The short texts and identifiers among the arguments."""
+        """The short texts and identifiers among the arguments, without passwords and the like."""
         texts = (
-            str(value)
+            (name, str(value))
             for name, value in self._arguments.items()
-            if isinstance(value, str) or str(name).lower().endswith("id")
+            if isinstance(value, str) or (isinstance(value, int) and str(name).lower().endswith("id"))
         )
-        return " ".join(text for text in texts if 0 < len(text) <= LONGEST_ID)[:LONGEST_IDS]
+        short = ((name, text) for name, text in texts if 0 < len(text) <= LONGEST_ID)
+        return " ".join(text for name, text in short if not PRIVATE.search(f"{name} {text}"))[:LONGEST_IDS]
 
     @cached_property
     def _open_file(self) -> tuple[str, str] | None:

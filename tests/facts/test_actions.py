@@ -38,8 +38,14 @@ def test_identifiers_in_the_call_are_not_repeated():
     ]
 
 
+def test_a_call_is_named_by_short_arguments_without_passwords():
+    given = {"user": "bob", "password": "hunter2", "seat_id": 7, "code": "sk-" + "a" * 20, "text": "x" * 99}
+    assert Action(ToolCall(Location((0,)), 0, None, "login", given), None).name == "login(bob 7)"
+
+
 def test_arguments_that_are_nested_very_deep_do_not_matter():
     deep: Any = "W7"
     for _ in range(50_000):
         deep = [deep]
+    assert Action(ToolCall(Location((0,)), 0, None, "book", {"id": deep, "user": "bob"}), None).name == "book(bob)"
     assert returned({"id": "W7", "item_id": "i1"}, {"all": deep}) == ["item_id i1"]
