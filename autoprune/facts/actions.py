@@ -372,7 +372,10 @@ class Action:
             return
         numbers = (str(value) for value in self._arguments.values() if isinstance(value, int))
         given = "\n".join((argument_texts(self.call)[:SEARCHED], *numbers))
-        yield from islice((f"{name} {value}" for name, value in found if value not in given), MOST_IDS)
+        new = ((name, value) for name, value in found if value not in given)
+        if PRIVATE.search(self.tool):  # its key is no identifier: create_api_key
+            new = ((name, value) for name, value in new if not name.lower().endswith(("key", "url")))
+        yield from islice((f"{name} {value}" for name, value in new), MOST_IDS)
 
     @cached_property
     def runs_as(self) -> str:
@@ -464,7 +467,7 @@ def _id_members(text: str) -> tuple[tuple[str, str], ...]:
         pairs = (each.partition(" ") for each in named.split(", ") if has_names)
         members += ((name, value) for name, _, value in pairs)
     elif isinstance(document := outcomes.parse_document(text) if text[:1] == "{" else None, dict):
-        inner = (each.items() for each in document.values() if isinstance(each, dict))
+        inner = (each.items() for name, each in document.items() if isinstance(each, dict) and not PRIVATE.search(name))
         plain = (each for each in chain(document.items(), *inner) if isinstance(each[1], str | int))
         members += ((name, str(value)) for name, value in plain if not isinstance(value, bool))
     return tuple(

@@ -12,8 +12,8 @@ from autoprune.facts.actions import Action
 LINK = "https://a.example/b"
 
 
-def returned(value: Any, arguments: Any = None) -> list[str]:
-    call = ToolCall(Location((0,)), 0, None, "book", arguments or {})
+def returned(value: Any, arguments: Any = None, tool: str = "book") -> list[str]:
+    call = ToolCall(Location((0,)), 0, None, tool, arguments or {})
     return [*Action(call, result(call, value if isinstance(value, str) else json.dumps(value))).returned_ids]
 
 
@@ -30,6 +30,11 @@ def returned(value: Any, arguments: Any = None) -> list[str]:
 )
 def test_what_a_call_made_is_known_by_its_identifiers_and_secrets_are_left_out(value: Any, ids: list[str]):
     assert returned(value) == ids
+
+
+def test_the_key_that_a_tool_for_keys_made_is_left_out():
+    assert returned({"id": 7, "key": "a1b2"}, tool="create_api_key") == ["id 7"]
+    assert returned({"id": 7, "api_key": {"key": "a1b2"}}) == ["id 7"]
 
 
 def test_identifiers_in_the_call_are_not_repeated():

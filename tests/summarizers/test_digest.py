@@ -609,7 +609,12 @@ def test_what_the_model_answers_through_a_tool_is_its_answer(tool: str, argument
 
 
 def test_the_short_texts_of_tools_that_act_are_kept():
-    texts = {"send_certificate": "Certificate certificate_32 added.", "run_sql": "sum\n129.2", "click": "a\nb\n1"}
+    texts = {
+        "send_certificate": "Certificate certificate_32 added.",
+        "run_sql": "sum\n129.2",
+        "click": "a\nb\n1",
+        "create_token": "made tk_129",
+    }
     found = sections(digest(told(user("Go."), *(did(tool, {"id": 7}, text) for tool, text in texts.items()))))
     values = ["- send_certificate(7) → Certificate certificate_32 added.", "- run_sql(7) → sum / 129.2"]
     assert found["What short commands printed last"] == values

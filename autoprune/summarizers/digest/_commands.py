@@ -19,7 +19,7 @@ from itertools import islice
 
 from autoprune.conversation.messages import one_line
 from autoprune.facts import shell
-from autoprune.facts.actions import NOISE, TAGS, Action
+from autoprune.facts.actions import NOISE, PRIVATE, TAGS, Action
 from autoprune.facts.calls import SECRET
 from autoprune.summarizers.sections import quantity
 
@@ -155,6 +155,8 @@ def printed_value(action: Action) -> str:
     lines = [line for line in output.split("\n") if line.strip() and not NOISE.fullmatch(line)]
     line = " / ".join(lines) if len(lines) <= 1 + action.acts else ""
     if len(line) > LONGEST_VALUE or not VALUE.search(line) or NO_VALUE.match(line) or SECRET.search(line):
+        return ""
+    if action.acts and PRIVATE.search(f"{action.tool} {line}"):
         return ""
     return one_line(line.replace("→", "->"), LONGEST_VALUE)
 
