@@ -356,7 +356,8 @@ def _member_code(document: object) -> int | None:
 
 def _document_failed(document: object, call: ToolCall | None) -> bool | None:
     """Return whether a JSON document says that the call failed; None if it does not say."""
-    if isinstance(document, dict) and "status" in document and is_data(call) and any(map(OWN_ID.fullmatch, document)):
+    members = document.items() if isinstance(document, dict) and "status" in document and is_data(call) else ()
+    if any(value and OWN_ID.fullmatch(name) for name, value in members):
         return None  # it describes something that was fetched, such as a job with the status "error"
     match document:
         case {"success": bool(success)}:
