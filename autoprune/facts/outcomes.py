@@ -356,14 +356,13 @@ def _member_code(document: object) -> int | None:
 
 def _document_failed(document: object, call: ToolCall | None) -> bool | None:
     """Return whether a JSON document says that the call failed; None if it does not say."""
-    members = document.items() if isinstance(document, dict) and "status" in document and is_data(call) else ()
-    if any(value and OWN_ID.fullmatch(name) for name, value in members):
-        return None  # it describes something that was fetched, such as a job with the status "error"
     match document:
         case {"success": bool(success)}:
             return not success
         case {"isError": bool(is_error)} | {"is_error": bool(is_error)}:
             return is_error
+        case {"status": _} if is_data(call) and _names_itself(document):
+            return None  # it describes something that was fetched, such as a job with the status "error"
         case {"ok": False} | {"status": "error" | "denied"}:
             return True
         case {"error": str() | Mapping() as error} if error:
@@ -373,6 +372,11 @@ def _document_failed(document: object, call: ToolCall | None) -> bool | None:
         case {"errors": [{"message": str()}, *_], "data": None}:  # GraphQL
             return True
     return None
+
+
+def _names_itself(document: object) -> bool:
+    """Return whether a JSON object has the id of what it describes."""
+    return isinstance(document, dict) and any(value and OWN_ID.fullmatch(name) for name, value in document.items())
 
 
 def _ends_badly(tail: str) -> bool:

@@ -286,6 +286,7 @@ LOG = "starting\nfatal: could not open the database"
         (used("get_job"), '{"job_id": 4, "status": "error", "reason": "out of memory"}', None),
         (used("get_job"), '{"request_id": 4, "status": "error", "message": "no such job"}', True),
         (used("get_order"), '{"order_id": 4, "error": "no such order"}', True),
+        (used("get_order"), '{"success": false, "status": 404, "order_id": "1", "error": "no such order"}', True),
         (used("get_order"), '{"order_id": null, "status": "error", "error": "no such order"}', True),
         (used("create_payment"), '{"id": 4, "status": "error"}', True),
         (used("create_list"), "Failed to create the list", True),
