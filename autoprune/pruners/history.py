@@ -72,6 +72,7 @@ LONGEST_PREFIX = 100  # messages that identify a conversation
 MOST_BRANCHES = 64  # of a conversation: with a fixed greeting, those of all users are branches of one
 LAST = 2  # messages that identify a request of a conversation: a call and its result
 DIGEST_BYTES = 8
+KEY = re.compile(r"[0-9]{1,9}")  # a number of messages as a key in JSON
 TIME = re.compile(r"\d+(?::\d\d)+(?:\.\d+)?|\d{10,}")  # of a clock, or in seconds since the epoch
 
 Agent: TypeAlias = tuple[Any, ...]  # the values of AGENT
@@ -87,7 +88,7 @@ def check_history(history: object) -> History:
     Raises SettingsError for an unknown form or setting.
     """
     if isinstance(history, Mapping):
-        history = {int(at) if isinstance(at, str) and at.isdecimal() else at: each for at, each in history.items()}
+        history = {int(at) if isinstance(at, str) and KEY.fullmatch(at) else at: each for at, each in history.items()}
     if not isinstance(history, Mapping) or not all(map(is_number, history)):
         raise SettingsError(
             f"history is {history!r}: give changed settings by the number of messages of the first request that they "

@@ -238,6 +238,6 @@ def test_the_cache_life_is_that_of_the_settings_until_a_change():
     ours.plan(messages, strategy, history={3: {"cache_ttl": 300.0}, 7: {"cache_ttl": 3_600.0}})
     assert requests(messages) == [1, 3, 5, 7, 9]
     assert strategy.noted == [600, 300, 300, 3_600, 3_600]
-    for wrong in ([300], {"first": {}}, {3: 5.0}, {3: {"cache_life": 5.0}}, {3: {"cache_ttl": -1.0}}):
+    for wrong in ([300], {"first": {}}, {"9" * 5_000: 5}, {3: 5.0}, {3: {"cache_life": 5}}, {3: {"cache_ttl": -1.0}}):
         with pytest.raises(SettingsError, match=r"^history|cache_ttl"):
             ours.plan(messages, strategy, history=wrong)  # type: ignore[arg-type]
