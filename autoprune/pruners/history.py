@@ -36,7 +36,6 @@ first one did not answer. Each branch has its own history:
 """
 
 import json
-import os
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -44,14 +43,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache, partial
 from hashlib import blake2b
-from threading import Lock
 from typing import Any, Generic, TypeAlias, TypeVar
-from weakref import WeakSet
 
 import autoprune.wire as wire
 from autoprune.conversation.messages import fields_of, without_marks
 from autoprune.conversation.summary import SYSTEM_ROLES
 from autoprune.errors import SettingsError, is_number, near_or_all
+from autoprune.pruners.memory import Guarded
 
 # Settings by the number of messages of the first request that they apply to. The names are those of
 # `settings.SETTINGS`, and "calibration".
@@ -138,26 +136,6 @@ def agent_of(settings: Mapping[str, Any]) -> Agent:
 
 
 # Conversations
-
-
-class Guarded:
-    """An object with a lock, which is a new one in a forked process: no thread there would release the old one."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        _guarded.add(self)
-
-
-_guarded: WeakSet[Guarded] = WeakSet()
-
-
-def _renew_locks() -> None:
-    for each in _guarded:
-        each._lock = Lock()
-
-
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=_renew_locks)
 
 
 @dataclass

@@ -19,10 +19,13 @@ tokens than UTF-8 bytes.
 
 import json
 import math
+import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from threading import Lock
 from typing import Any
+from weakref import WeakSet
 
 from autoprune.conversation.edits import Replace, rewrite
 from autoprune.conversation.messages import MARK, MOST_CONTAINERS, endless, fields
@@ -40,7 +43,6 @@ from autoprune.conversation.transcript import (
 from autoprune.economics import Invoice
 from autoprune.planning.plan import Later
 from autoprune.planning.view import name_of
-from autoprune.pruners.history import Guarded
 from autoprune.tokens import MESSAGE_TOKENS, REPLY_TOKENS, Memo
 from autoprune.wire import SHIPPED, is_media, new_parser, recognize, roles_in
 from autoprune.wire.parsing import Format, Parser, add_place, parse
@@ -226,6 +228,26 @@ class Remembered:
         entries = self.entries if is_valid else without_replaced(self.entries)
         self.walk.extend(entries[len(self.walk.entries) :])
         return self.walk
+
+
+class Guarded:
+    """An object with a lock, which is a new one in a forked process: no thread there would release the old one."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        _guarded.add(self)
+
+
+_guarded: WeakSet[Guarded] = WeakSet()
+
+
+def _renew_locks() -> None:
+    for each in _guarded:
+        each._lock = Lock()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_renew_locks)
 
 
 class Memory(Guarded):
