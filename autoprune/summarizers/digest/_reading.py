@@ -291,8 +291,9 @@ class _Reader:
     def _has_succeeded(self, action: Action) -> bool:
         """Return whether a call that is not known to have failed has probably succeeded."""
         is_silent = bool(action.result and not action.result.text.strip())  # as compilers are that find no error
-        joints = (joint for joint, _ in shell.split_commands(shell.without_truncation(action.name)))
-        is_silent = is_silent and not any(joint[:1] == "|" for joint in joints)  # a filter may have dropped the errors
+        if is_silent:  # a filter may have dropped the errors
+            parts = shell.split_commands(shell.without_truncation(action.name))
+            is_silent = not any(joint[:1] == "|" for joint, _ in parts)
         return action.failed is False or not hides_failures(action.command) or has_passing_tests(action) or is_silent
 
     def _errors_rerun_by(self, action: Action, name: str) -> list[str]:
