@@ -27,7 +27,7 @@ from autoprune.conversation.folded_steps import FoldedSteps, block
 from autoprune.conversation.messages import one_line
 from autoprune.conversation.transcript import Entry, ToolCall, ToolResult
 from autoprune.facts import shell
-from autoprune.facts.actions import CHANGING, Action, edited_places, editor_command, patched_files
+from autoprune.facts.actions import CHANGING, NAMED, Action, edited_places, editor_command, patched_files
 from autoprune.facts.calls import SECRET, arguments, is_instruction_file, is_recall, paths, target, tool_words
 from autoprune.facts.outcomes import FAILED, HOW, NOT_RUN, is_cancellation
 from autoprune.facts.utterances import ANSWERING, SKILLS
@@ -40,7 +40,7 @@ NAMES_SHARE, LEAST_NAMES, MOST_NAMES = 0.03, 8, 150
 CHARACTERS_PER_TOKEN = 3.5  # of names
 LONGEST_TARGET = 120  # characters
 ENDING = re.compile(rf", (?:{HOW})\Z")
-ABOUT = r"\. (?:Names in it|It showed): [^\n]*"
+ABOUT = rf"(?:{re.escape(NAMED)}|\. It showed: )[^\n]*"
 PLACEHOLDER = re.compile(rf"\[Cleared at request (\d{{1,9}}): ([^\n]*), ([\d,]+) tokens(?:{ABOUT})?\]")
 LABEL = re.compile(r"\[\w+\]")  # stands for a picture among the words of a result
 
@@ -52,7 +52,7 @@ def placeholder(candidate: Candidate, request: int, fresh: Iterable[str], *, has
     what = _what(candidate.result, candidate.target) + outcome
     names = chain(Action(candidate.result.call, candidate.result).returned_ids, fresh)
     named = "" if outcome.endswith(NOT_RUN) else ", ".join(fitting_names(names, tokens))
-    about = _caption(candidate.result) or (named and f". Names in it: {named}")
+    about = _caption(candidate.result) or (named and NAMED + named)
     return f"[Cleared at request {request}: {what}, {tokens:,} tokens{about}]"
 
 
@@ -76,9 +76,8 @@ def _outcome(result: ToolResult, *, has_failed: bool) -> str:
 
 
 def short_placeholder(result: ToolResult, request: int, *, has_failed: bool) -> str:
-    """Write the shortest placeholder of a result: only the tool and the size."""
-    what = _tool_name(result) + _outcome(result, has_failed=has_failed)
-    return f"[Cleared at request {request}: {what}, {result.tokens:,} tokens]"
+    """Write the shortest placeholder of a result: only the tool, the size and the ids that `Action` finds in it."""
+    return _short(result, str(request), _outcome(result, has_failed=has_failed), result.tokens)
 
 
 def read_placeholder(result: ToolResult) -> re.Match[str] | None:
@@ -95,12 +94,17 @@ def read_placeholder(result: ToolResult) -> re.Match[str] | None:
     return match if match and ENDING.sub("", match[2]).strip('"') in known else None
 
 
-def without_names(result: ToolResult, known: re.Match[str]) -> str:
-    """Shorten the placeholder of a result that was cleared before to the tool and the size. The id is kept."""
+def without_names(result: ToolResult, known: re.Match[str], tokens: int) -> str:
+    """Shorten the placeholder of a result that was cleared before, as `short_placeholder`. The archive's id is kept."""
     how = found[0] if (found := ENDING.search(known[2])) else ""
-    text = f"[Cleared at request {known[1]}: {_tool_name(result)}{how}, {known[3]} tokens]"
+    text = _short(result, known[1], how, tokens)
     id = split_mark(result.text)[1]
     return f"{text}{GAP}{HEAD}{id}]" if id else text
+
+
+def _short(result: ToolResult, request: str, how: str, tokens: int) -> str:
+    ids = ", ".join(fitting_names(Action(result.call, result).returned_ids, tokens))
+    return f"[Cleared at request {request}: {_tool_name(result)}{how}, {tokens:,} tokens{ids and NAMED + ids}]"
 
 
 def fitting_names(names: Iterable[str], tokens: int) -> Iterator[str]:
@@ -289,7 +293,7 @@ class Gone:
                 request, size = int(match[1]), int(match[3].replace(",", ""))
                 self._marked.setdefault(request, []).append(result)
                 self.note_decision(request)
-                self.gone[id(result)] = without_names(result, match)
+                self.gone[id(result)] = without_names(result, match, size)
                 self.note_cleared(result, request)
                 self._sizes[id(result)] = sizes[result] = size
                 saved.append((request, max(0, size - result.tokens)))

@@ -259,6 +259,9 @@ def test_what_a_tool_made_is_named_when_its_result_is_cleared_and_when_its_step_
     cleared = pruned(messages, CacheAware(start_at=1_000)).conversation
     assert "book_flight, 751 tokens. Names in it: reservation_id HATHAT" in str(cleared)
     assert line in lines(pruned([*cleared, *session("And?")[1:]]))
+    shortest = AgenticConversationPruner(PruneArgs(2_000)).prune(messages, CacheAware()).conversation
+    assert "read, 1,177 tokens]" in str(shortest)
+    assert "book_flight, 751 tokens. Names in it: reservation_id HATHAT]" in str(shortest)
 
 
 def test_a_call_that_was_cancelled_was_not_run():
