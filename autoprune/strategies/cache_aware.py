@@ -23,9 +23,9 @@ conversation has grown back to the safe zone. The cut is made as late in the pro
 anything worth more than twice as much, because everything before it stays cached. If that is not enough, results that
 arrived in the last `stay` requests go as well, and then those in use, but both only as far as needed, and the latter
 only if the prompt then fits. Results under 60 tokens always stay. If placeholders leave no room, they keep only the
-tool and the size. If the safe zone cannot be reached at all, some results stay: up to three tokens of results for each
-token that is missing, at most a quarter of the safe zone. Otherwise the cache would break at every request, and the
-prompt would not fit anyway.
+tool, the size, and the ids of what a tool made. If the safe zone cannot be reached at all, some results stay: up to
+three tokens of results for each token that is missing, at most a quarter of the safe zone. Otherwise the cache would
+break at every request, and the prompt would not fit anyway.
 
 *Thinking.* With `clear_thinking`, the thinking of finished turns goes along when results are cleared after such a
 pause. It leaves no trace, so it goes only along with placeholders: a walk over pruned output that is passed back
@@ -557,7 +557,7 @@ class CacheAwareState(BaseStrategy):
         return weigh(view, texts)
 
     def _shortest(self, view: View, chosen: Iterable[Candidate]) -> Clearing:
-        """Give candidates placeholders that name only the tool. Results that were cleared before come first."""
+        """Give candidates the shortest placeholders. Results that were cleared before come first."""
         again = ((each, text) for each in view.candidates() if (text := self._past.gone.get(id(each.part))))
         return weigh(view, (*again, *((each, self._shortest_of(each.result, view.request)) for each in chosen)))
 
