@@ -151,7 +151,8 @@ class Entry:
     those of calls and results. `is_replaced` says that the provider ignores the message, because of a later compaction.
     `asks_to_compact` says that the message asks the provider to compact the conversation, so all of it must be sent.
     `folded` are the blocks of steps in a message of the user that an earlier prune folded; `texts` leave them out.
-    `has_others` says that the message has blocks besides texts, thinking, calls and results.
+    `has_others` says that the message has blocks besides texts, thinking, calls and results. `is_directive` says that
+    it only sets options of the answers after it, such as the model's effort.
     """
 
     speaker: Speaker
@@ -171,6 +172,7 @@ class Entry:
     asks_to_compact: bool = False
     folded: tuple[FoldedSteps, ...] = ()
     has_others: bool = False
+    is_directive: bool = False
 
     @property
     def is_users(self) -> bool:

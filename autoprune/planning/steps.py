@@ -8,6 +8,9 @@ A step is one answer of the model that calls tools, with the messages that hold 
 An answer without calls is not part of a step, and neither are the user's words, a message that holds anything besides
 results, calls that have no results, calls in the model's text, and everything that the format does not know. A step
 leaves the prompt as a whole, so no result loses its call, and no call its reasoning.
+
+Some clients set the model's effort before each answer. Such a message is part of the answer's step if it says the same
+as the one before it, which stays.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -46,6 +49,8 @@ class Steps:
         self.finished: list[Step] = []
         self._open: Step | None = None
         self._is_answering = False  # whether the open step has no results yet
+        self._directive: object = None  # the newest one
+        self._repeated = -1  # its place if it repeats the one before it
 
     def append(self, at: int, entry: Entry) -> None:
         """Add message number `at`, the next one."""
@@ -59,6 +64,9 @@ class Steps:
                 self._close()
         else:
             self._close()
+            if entry.is_directive:
+                self._repeated = at if entry.message == self._directive else -1
+                self._directive = entry.message
 
     def _add_answer(self, at: int, entry: Entry) -> None:
         is_continued = self._is_answering and self._open is None  # an answer of which a part cannot be folded
@@ -68,7 +76,8 @@ class Steps:
         if is_continued or not _is_known(entry):
             self._open = None
             return
-        step = self._open or Step(range(at, at), -1)
+        start = at - 1 if self._repeated == at - 1 else at
+        step = self._open or Step(range(start, at), -1)
         request = entry.calls[0].request if entry.calls else step.request
         messages = range(step.messages.start, at + 1)
         self._open = replace(step, messages=messages, request=request, calls=(*step.calls, *entry.calls))

@@ -70,6 +70,8 @@ def seen(message: Mapping[str, object]) -> str | None:
         return None
     if message.get("type") == "message" and "stop_reason" in message:
         return "'stop_reason'"
+    if is_directive(message):
+        return "'output_config'"
     for item in items_of(message.get("content")):
         block = fields_of(item)
         if _is_mark(block):
@@ -110,7 +112,8 @@ def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
     path = (at, "content")
     if isinstance(content, list) and any(_loads_tools(fields_of(item)) for item in content):
         return replace(_read(who, content, path, parser), loads_tools=True)
-    return _read(who, content, path, parser)
+    entry = _read(who, content, path, parser)
+    return replace(entry, is_directive=True) if is_directive(message) else entry
 
 
 def _loads_tools(block: Mapping[str, object]) -> bool:
@@ -294,9 +297,10 @@ def call_ids(one: BlockMessage) -> list[str]:
     return [call_id for block in blocks if block.get("type") == "tool_use" and (call_id := string_of(block.get("id")))]
 
 
-def is_directive(one: BlockMessage) -> bool:
+def is_directive(message: Mapping[str, object]) -> bool:
     """Return whether a message is a system message with settings but without text."""
-    return one.role == "system" and is_bare(one.content) and one.fields.get("output_config") is not None
+    is_systems = message.get("role") == "system" and message.get("output_config") is not None
+    return is_systems and is_bare(message.get("content"))
 
 
 def places_system(messages: Sequence[object]) -> bool:
@@ -314,7 +318,7 @@ def _check_roles(turns: Sequence[BlockMessage]) -> Iterator[Problem]:
         if one.role in ("user", "assistant"):
             yield from _check_system_run(waiting, spoken, one) if waiting else ()
             spoken, waiting = one, []
-        elif one.role == "system" and not is_directive(one):
+        elif one.role == "system" and not is_directive(one.fields):
             waiting.append(at)
         elif one.role is None and one.fields:
             yield Problem(NAME, "unknown_role", (at, "role"), f"messages.{at}.role: Field required")
@@ -348,7 +352,7 @@ def _ends_in_server_result(one: BlockMessage) -> bool:
 def _check_contents(at: int, one: BlockMessage, *, is_last: bool) -> Iterator[Problem]:
     if is_bare(one.content):
         may_be_empty = is_last and one.role == "assistant"
-        if one.role not in NO_CONTENT or is_directive(one):
+        if one.role not in NO_CONTENT or is_directive(one.fields):
             pass
         elif one.content is None and (may_be_empty or "content" not in one.fields):
             yield Problem(NAME, "empty_content", (at, "content"), REQUIRED.format(f"{at}.content"))

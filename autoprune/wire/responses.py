@@ -59,7 +59,8 @@ ITEMS: Mapping[str, Speaker] = {
 }
 LOADING = frozenset(("tool_search_output", "mcp_list_tools", "additional_tools"))
 TRIGGER = "compaction_trigger"  # the last item of a request for a compaction
-KEPT = LOADING | {*COMPACTIONS, TRIGGER}
+DIRECTIVE = "configuration_update"
+KEPT = LOADING | {*COMPACTIONS, TRIGGER, DIRECTIVE}
 BLOCKS = frozenset(("input_text", "input_image", "input_file", "output_text"))
 # Calls that name their tool, and the field of their arguments.
 NAMED = {"function_call": "arguments", "custom_tool_call": "input"}
@@ -121,6 +122,7 @@ def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
         loads_tools=kind in LOADING,
         pairs=pairs,
         asks_to_compact=kind == TRIGGER,
+        is_directive=kind == DIRECTIVE,
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from reading_tasks import document
-from rounds import WIRE, Step
+from rounds import DIRECTIVES, WIRE, Step, directed
 
 from autoprune import AgenticConversationPruner, Clamp, PruneArgs, Result, ToolInputs, problems
 from autoprune.conversation.edits import split_mark
@@ -247,6 +247,21 @@ def test_answers_to_the_user_through_a_tool_stay():
     said = [[Step("send_message_to_user", {"message": f"Order {at} is cancelled. " * 9}, "sent")] for at in range(3)]
     folded = lines(pruned(session(read("a.log"), *said, read("b.log"))))
     assert [line.split(",")[0] for line in folded if line[0] == "-"][:2] == ["- read src/a.log", "- read src/b.log"]
+
+
+@pytest.mark.parametrize("written_in", DIRECTIVES)
+def test_an_effort_that_is_set_before_each_answer_goes_with_its_step_unless_it_changes(written_in: str):
+    messages = directed([read("a.log"), read("b.log"), read("c.log"), read("d.log"), wrote(), *MORE], written_in)
+    result = pruned([*messages, *WIRE[written_in](["And now?"])[1:]])
+    assert [line for line in lines(result) if line[0] == "["] == [
+        "[Steps 0-2, folded at request 31]",
+        "[Step 3, folded at request 31]",
+    ]
+    high, low = map(DIRECTIVES[written_in], ("high", "low"))
+    efforts = [each for each in result.conversation if each in (high, low)]
+    assert efforts[:3] == [high, low, high]
+    assert len(efforts) == len([each for each in messages if each in (high, low)]) - 2
+    assert problems(result.conversation) == []
 
 
 def test_what_a_tool_made_is_named_when_its_result_is_cleared_and_when_its_step_is_folded():

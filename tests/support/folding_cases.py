@@ -14,7 +14,7 @@ from every_format import EACH, conversations, count, fields, mentions_the_first_
 from hypothesis import HealthCheck, Phase, given, note
 from hypothesis import strategies as st
 from profiles import examples
-from rounds import WIRE
+from rounds import OTHERS, WIRE
 from rounds_hypothesis import PASTED, rounds
 from rounds_in_texts import CARRIERS, in_text
 from shipped import PRESETS
@@ -41,7 +41,7 @@ def longer(format: str) -> st.SearchStrategy[list[Any]]:
     """An agent at work for longer, in a format or a dialect."""
     made = st.builds(lambda one, other: [*one, "And now?", *other], rounds(PASTED), rounds(PASTED))
     if format in WIRE:
-        return made.map(WIRE[format])
+        return st.one_of(*(made.map(write) for write in (WIRE[format], *OTHERS.get(format, ())[:1])))
     return st.builds(in_text, made, st.just(format), st.sampled_from(sorted(CARRIERS)))
 
 

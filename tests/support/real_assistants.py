@@ -1,7 +1,7 @@
 """Real assistants, their programs in a folder that ASSISTANTS names, and a session of forty tool calls for each.
 
     npm install --prefix FOLDER @anthropic-ai/claude-code @openai/codex @google/gemini-cli opencode-ai \
-        @mariozechner/pi-coding-agent
+        @earendil-works/pi-coding-agent node@24
     ASSISTANTS=FOLDER pytest tests/e2e
 
 Each gets a home and a project of its own, and a clean environment. The model is the strict provider with a script.
@@ -116,7 +116,8 @@ def script(assistant: Assistant) -> list[Turn]:
 
 def is_aside(request: Request) -> bool:
     """Whether a request is beside the conversation: those of the conversation have tools."""
-    return not request.body.get("tools")
+    declares = (each.get("type") == "additional_tools" for each in request.body.get("input", ()))  # as pi does
+    return not request.body.get("tools") and not any(declares)
 
 
 def notes() -> dict[str, str]:

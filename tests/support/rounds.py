@@ -214,14 +214,36 @@ def in_snake_case(rounds: Sequence[Round]) -> list[Any]:
     return [snake(content) for content in WIRE["gemini"](rounds)]
 
 
+DIRECTIVES: dict[str, Callable[[str], Any]] = {
+    "openai_responses": lambda effort: {"type": "configuration_update", "reasoning": {"effort": effort}},
+    "anthropic": lambda effort: {"role": "system", "content": [], "output_config": {"effort": effort}},
+}
+
+
+def directed(rounds: Sequence[Round], written_in: str) -> list[Any]:
+    """With the effort before each answer, as pi sets it; that of the fourth one is another."""
+    messages: list[Any] = []
+    directives = 0
+    for message in WIRE[written_in](rounds):
+        before = messages[-1] if messages else {"role": "user"}
+        is_answered = before.get("role") == "user" or before.get("type", "").endswith("_output")
+        if is_answered and (message.get("role") == "assistant" or message.get("type", "").endswith("_call")):
+            directives += 1
+            messages.append(DIRECTIVES[written_in]("low" if directives == 4 else "high"))
+        messages.append(message)
+    return messages
+
+
 OTHERS: dict[str, tuple[Writer, ...]] = {
     "openai_chat": (
         partial(written, say=chat.message, call=lambda steps: [], answer=chat_functions),
         partial(written, say=chat.message, call=chat_custom_calls, answer=chat_blocks_of_results),
     ),
     "openai_responses": (
+        partial(directed, written_in="openai_responses"),
         partial(written, say=responses.message, call=shell_calls, answer=shell_results),
         partial(written, say=responses.message, call=custom_calls, answer=custom_results),
     ),
+    "anthropic": (partial(directed, written_in="anthropic"),),
     "gemini": (in_snake_case,),
 }

@@ -22,7 +22,8 @@ LIVES_IN_ORDER = (
     "cache_control.ttl: a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block. Note that "
     "blocks are processed in the following order: `tools`, `system`, `messages`."
 )
-SYSTEM_TURNS, OWN_EFFORT = "mid-conversation-", "per-turn-control-"  # how betas begin that Claude Code asks for
+# How betas begin that Claude Code asks for, and pi.
+SYSTEM_TURNS, OWN_EFFORT = "mid-conversation-", ("per-turn-control-", "mid-conversation-output-config-")
 ID_PATTERN = "^[a-zA-Z0-9_-]+$"
 
 
@@ -111,7 +112,7 @@ def _check_shape(message: Json, path: str, betas: str) -> None:
         raise RefusalError("role 'system' is not supported on this model")
     if role not in ("user", "assistant", "system"):
         raise RefusalError(f'messages: Unexpected role "{role}". Allowed roles are "user" or "assistant".')
-    own_effort = {"output_config"} if OWN_EFFORT in betas else set()
+    own_effort = {"output_config"} if any(each in betas for each in OWN_EFFORT) else set()
     if strange := message.keys() - {"role", "content"} - own_effort:
         raise RefusalError(f"{path}.{min(strange)}: Extra inputs are not permitted")
     if "content" not in message:

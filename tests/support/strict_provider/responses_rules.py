@@ -21,6 +21,8 @@ FIELDS = {
     "custom_tool_call": {"type", "id", "call_id", "name", "input", "status", "caller", "namespace"},
     "custom_tool_call_output": {"type", "id", "call_id", "output", "status", "caller"},
     "reasoning": {"type", "id", "summary", "content", "encrypted_content", "status"},
+    "additional_tools": {"type", "id", "role", "tools"},
+    "configuration_update": {"type", "id", "reasoning"},
 }
 EVERYWHERE = {"internal_chat_message_metadata_passthrough"}  # which Codex sends with every item
 PREFIXES = {"function_call": "fc", "custom_tool_call": "ctc", "reasoning": "rs"}
@@ -30,6 +32,8 @@ REQUIRED = {
     "custom_tool_call": ("call_id", "name", "input"),
     "custom_tool_call_output": ("call_id", "output"),
     "reasoning": ("summary",),
+    "additional_tools": ("role", "tools"),
+    "configuration_update": ("reasoning",),
 }
 CALLS = {
     "function_call": "function call",
