@@ -9,8 +9,8 @@ U for the user, A for the model, A[c] for a call and R[c] for its result, the ba
       0   1   2     3       4     5     6     7       8   9
 
 A group stays if it holds a retained message (here the system message, 0), the user's current request (9), the newest
-compaction by the provider, a message that loads tools, or a message that the model has not seen yet. So 1, 2-3, 4-7 and
-8 may go.
+compaction by the provider, the newest message that sets options, a message that loads tools, or a message that the
+model has not seen yet. So 1, 2-3, 4-7 and 8 may go.
 
 Some providers require the roles to alternate, so two more rules look at neighbors. Between two groups of one speaker
 that stay, a group of the other speaker stays too (`_alternate`). And if all messages between two of one speaker go, one
@@ -89,6 +89,7 @@ class Groups:
         self._notes: list[int] = []  # user messages that the agent's program wrote
         self.uncounted = 0  # the number of system messages, and of messages that the provider ignores
         self._compaction: set[int] = set()  # the newest one
+        self._directive: set[int] = set()  # the newest one
         self._first_of: dict[str, int] = {}  # the first message of each pair
         self._waiting: dict[str, int] = {}  # a message whose partner may still come, by their pair
         self._recut_from = 0
@@ -116,6 +117,8 @@ class Groups:
         self.uncounted += entry.speaker is Speaker.SYSTEM
         if entry.compaction is not None:
             self._compaction = {at}
+        if entry.is_directive:
+            self._directive = {at}
         for pair in entry.pairs:
             self._add_to_pair(pair, at)
         if entry.role == "user":
@@ -257,7 +260,7 @@ class Groups:
         """
         requests = self.retain.requests(self.requests, len(self.entries))
         newest = {len(self.entries) - 1} if not self.requests and self.entries else set()
-        return self._staying.union(self._compaction, self._waiting.values(), requests, newest)
+        return self._staying.union(self._compaction, self._directive, self._waiting.values(), requests, newest)
 
     def _first_unseen(self) -> int:
         """Return the index of the first message that the model has not seen.

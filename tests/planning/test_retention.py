@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
+from rounds import DIRECTIVES, WIRE, Step
 from shipped import PRESETS
 from tables import each_row
 from written_short import every_native_format, messages
@@ -213,3 +214,13 @@ def test_an_index_is_that_of_the_message_alone():
     assert [Retention(pinned={1}).stays(at, entry) for at in range(3)] == [
         *(False, True, False),
     ]
+
+
+@pytest.mark.parametrize("written_in", DIRECTIVES)
+def test_the_newest_message_that_sets_the_effort_stays(written_in: str):
+    low, high = map(DIRECTIVES[written_in], ("low", "high"))
+    first, *others = WIRE[written_in]([[Step("read", {"path": f"{at}.py"}, "word " * 50)] for at in range(4)])
+    result = ConversationPruner(PruneArgs(10)).prune([first, low, *others[:2], high, *others[2:]], keep_last(0))
+    assert low not in result.conversation
+    assert high in result.conversation
+    assert result.report.notes == ()

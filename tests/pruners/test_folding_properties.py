@@ -237,15 +237,17 @@ def both_styles(case: Case, policy: str) -> None:
         if NOT_SMALLER in str(result.report) or was_shortened:
             break
         given, fed = at, result.conversation
-        # Where all messages went by which one could tell that the provider wants the user's first, nobody can any more.
+        # Where all messages went by which one could tell that the provider wants the user's first, or that results are
+        # not in texts, nobody can any more.
         if not shows_format(fed) and shows_format(case.messages):
             break
         assert as_bytes(fed[prompt_start(fed) :]) == as_bytes(full[prompt_start(full) :])
 
 
 def shows_format(messages: list[Any]) -> bool:
-    """Whether a message shows a format whose conversations begin with the user."""
-    return any(known.seen(dict(fields_of(each))) for each in messages for known in USER_FIRST)
+    """Whether a message with a content shows a format whose conversations begin with the user."""
+    own = [dict(fields_of(each)) for each in messages]
+    return any(known.seen(each) for each in own if each.get("content") != [] for known in USER_FIRST)
 
 
 @every_format_folded(kept=BY_RULES, number=FEW)
