@@ -7,8 +7,10 @@ blocks too, but does not check them.
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate, chain
 from typing import Any
 
 from autoprune.conversation.edits import Placeholder, Reason, Replace
@@ -126,6 +128,30 @@ def _report_stripped(plan: Plan, behind: Sequence[Thought]) -> PolicyOutcome:
     note = f"{number} (of the latest turn, or alone in a message): models that bind thinking refuse them"
     stripped_later = tuple(thought for thought in left if not thought.is_alone)
     return PolicyOutcome({}, plan.stripped, stripped_later, notes=(note,) if left else ())
+
+
+def thinking_lost(plan: Plan) -> Sequence[Thought]:
+    """Find the thinking blocks that were stripped, or that the API refuses because of an edit.
+
+    A block is valid with the prompt that the model had when it wrote the block, so an edit invalidates only the blocks
+    after it that were written before its request. This assumes that every request was pruned.
+    """
+    if plan.changed is None:
+        return ()
+    requests = plan.transcript.requests
+    changes = [(edit.part.location.path, requests[edit.request]) for edit in plan.edits]
+    changes += [((plan.start(fold),), requests[fold.request]) for fold in plan.folds]
+    changes.sort()
+    first = [path for path, _ in changes]
+    # For each number of changes, the message before which all thinking after these changes is older than one of them.
+    older = list(accumulate((end for _, end in changes), max, initial=0))
+    stripped = set(plan.stripped)
+    sent = (entry for at, entry in enumerate(plan.transcript.entries) if at not in plan.gone)
+    return [
+        thought
+        for thought in chain.from_iterable(entry.thinking for entry in sent)
+        if thought in stripped or thought.location.message < older[bisect_left(first, thought.location.path)]
+    ]
 
 
 def merged(parameters: Mapping[str, object], into: Mapping[str, object]) -> dict[str, Any]:

@@ -1,10 +1,8 @@
 """Compute the figures of a report: rows of results, tools and folds, and statistics of two conversations."""
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
-from itertools import accumulate, chain
 from typing import Any
 
 from autoprune.conversation.edits import (
@@ -178,30 +176,6 @@ def tokens_lost(plan: Plan) -> int:
     # Earlier edits already saved their tokens in the previous prompt.
     after = [edit for edit in plan.edits if edit.part.location.message >= first]
     return cached - sum(edit.saved if edit.request < last else edit.saved_before for edit in after)
-
-
-def thinking_lost(plan: Plan) -> Sequence[Thought]:
-    """Find the thinking blocks that were stripped, or that the API refuses because of an edit.
-
-    A block is valid with the prompt that the model had when it wrote the block, so an edit invalidates only the blocks
-    after it that were written before its request. This assumes that every request was pruned.
-    """
-    if plan.changed is None:
-        return ()
-    requests = plan.transcript.requests
-    changes = [(edit.part.location.path, requests[edit.request]) for edit in plan.edits]
-    changes += [((plan.start(fold),), requests[fold.request]) for fold in plan.folds]
-    changes.sort()
-    first = [path for path, _ in changes]
-    # For each number of changes, the message before which all thinking after these changes is older than one of them.
-    older = list(accumulate((end for _, end in changes), max, initial=0))
-    stripped = set(plan.stripped)
-    sent = (entry for at, entry in enumerate(plan.transcript.entries) if at not in plan.gone)
-    return [
-        thought
-        for thought in chain.from_iterable(entry.thinking for entry in sent)
-        if thought in stripped or thought.location.message < older[bisect_left(first, thought.location.path)]
-    ]
 
 
 def stable_boundary(plan: Plan) -> int | None:

@@ -17,6 +17,7 @@ from autoprune.errors import count_noun
 from autoprune.facts.calls import target
 from autoprune.facts.outcomes import answer_text
 from autoprune.planning.plan import Plan
+from autoprune.planning.thinking import thinking_lost
 from autoprune.pruners._marks import reaches
 from autoprune.summarizers.brief import Spent
 from autoprune.tokens import scale_tokens
@@ -143,7 +144,7 @@ class Report:
     @cached_property
     def thinking_tokens_lost(self) -> int:
         """The tokens of thinking that the edits make invalid; 0 if the thinking policy is "report" or "refuse"."""
-        return scale_tokens(sum(each.tokens for each in figures.thinking_lost(self.plan)), self.calibration)
+        return scale_tokens(sum(each.tokens for each in thinking_lost(self.plan)), self.calibration)
 
     @cached_property
     def stable_boundary(self) -> int | None:
@@ -337,7 +338,7 @@ def ledger_figures(report: Report, conversation: Sequence[Any]) -> Sent:
     is_changed = bool(plan.edits or plan.folds or plan.stripped)
     weights = [entry.tokens for entry in transcript.entries]
     given = _weigh_messages(transcript.messages, weights) if is_changed else after
-    lost = figures.thinking_lost(plan) if is_changed else ()
+    lost = thinking_lost(plan) if is_changed else ()
     return Sent(
         given=given,
         sent=after,
