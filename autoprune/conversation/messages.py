@@ -44,6 +44,11 @@ def fields_of(value: object) -> Mapping[str, object]:
     return fields(value) or NOTHING
 
 
+def items_of(value: object) -> Sequence[object]:
+    """Return a list or tuple unchanged; an empty tuple for anything else."""
+    return value if isinstance(value, list | tuple) else ()
+
+
 def role_of(message: object) -> str | None:
     """Return the role of a message; Gemini's messages without one are the user's."""
     own = fields_of(message)
@@ -80,7 +85,7 @@ def sendable(text: str) -> str:
 def compaction_text(message: object) -> str:
     """Return the summary in the last compaction block of a message; "" if there is none, or if it failed."""
     content = fields_of(message).get("content")
-    for block in reversed(content) if isinstance(content, list | tuple) else ():
+    for block in reversed(items_of(content)):
         known = fields_of(block)
         if known.get("type") == "compaction" and isinstance(text := known.get("content"), str) and text:
             return text

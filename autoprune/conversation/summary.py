@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from autoprune.conversation.edits import Fold
-from autoprune.conversation.messages import compaction_text, fields_of, role_of, with_item
+from autoprune.conversation.messages import compaction_text, fields_of, items_of, role_of, with_item
 from autoprune.conversation.transcript import Entry, Speaker
 from autoprune.tokens import Count
 
@@ -127,8 +127,7 @@ def _parse_summary(at: int, message: object, *, is_after_results: bool = False) 
 
 def _find_head(content: object) -> int:
     """Return the index of the block that begins with a summary's mark, after results and words; 0 if there is none."""
-    blocks = content if isinstance(content, list | tuple) else ()
-    texts = ((at, _text_of(block)[1]) for at, block in enumerate(blocks))
+    texts = ((at, _text_of(block)[1]) for at, block in enumerate(items_of(content)))
     return next((at for at, text in texts if isinstance(text, str) and HEAD.match(text)), 0)
 
 
@@ -276,7 +275,7 @@ def edge_text(message: object, at: int) -> str | None:
     content = content_of(message)[1]
     if isinstance(content, str):
         return content
-    parts = [*map(fields_of, content)] if isinstance(content, list | tuple) else []
+    parts = [*map(fields_of, items_of(content))]
     if not any("part_kind" in part for part in parts):
         return None
     return str(parts[at]["content"]) if _is_prompt(parts[at]) else ""
@@ -286,8 +285,8 @@ def _blocks(content: object, other: object) -> list[object]:
     """Return a content as blocks; a text becomes a block of the type that the other content uses."""
     if isinstance(content, list | tuple):
         return list(content)
-    others = [fields_of(block) for block in other] if isinstance(other, list | tuple) else []
-    kind = "input_text" if any(block.get("type") == "input_text" for block in others) else "text"
+    is_input = any(fields_of(block).get("type") == "input_text" for block in items_of(other))
+    kind = "input_text" if is_input else "text"
     return [{"type": kind, "text": content}] if content else []
 
 

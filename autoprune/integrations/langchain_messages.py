@@ -25,6 +25,7 @@ from autoprune.wire import (
     ToolCall,
     encrypted_tokens,
     fields_of,
+    items_of,
     json_text,
     listed,
     native_call,
@@ -129,8 +130,7 @@ def _read_calls(message: Mapping[str, object], at: int, parser: Parser) -> tuple
     found: list[ToolCall] = []
     spent = 0
     for name in CALLS:
-        listed = message.get(name)
-        for index, item in enumerate(listed if isinstance(listed, list | tuple) else ()):
+        for index, item in enumerate(items_of(message.get(name))):
             call = fields_of(item)
             tool, arguments = call.get("name"), call.get("args")
             written = json_text(arguments) if isinstance(arguments, Mapping) else arguments

@@ -27,6 +27,7 @@ from autoprune.wire import (
     Speaker,
     Thought,
     fields_of,
+    items_of,
     join_entries,
     json_text,
     native_call,
@@ -55,7 +56,7 @@ def seen(message: Mapping[str, object]) -> str | None:
 def speaker(message: Mapping[str, object]) -> Speaker:
     """Return the speaker of a message; a request that holds only results comes from the tools."""
     who = KINDS.get(str(message.get("kind")), Speaker.OTHER)
-    parts = [fields_of(part) for part in _parts_of(message)]
+    parts = [fields_of(part) for part in items_of(message.get("parts"))]
     if who is Speaker.USER and parts and all(part.get("part_kind") == "system-prompt" for part in parts):
         return Speaker.SYSTEM
     return Speaker.TOOL if who is Speaker.USER and parts and all(map(_is_result, parts)) else who
@@ -104,7 +105,7 @@ def _has_metadata(value: Any) -> bool:
 def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
     """Read a message. Each result counts as a message, and everything else as one more."""
     who = speaker(message)
-    parts = _parts_of(message)
+    parts = items_of(message.get("parts"))
     entry_of = _read_answer_part if who is Speaker.MODEL else _read_request_part
     read = [entry_of(fields_of(part), (at, "parts", index), parser) for index, part in enumerate(parts)]
     entry = join_entries(who, 0 if who is Speaker.TOOL else MESSAGE_TOKENS, read)
@@ -125,11 +126,6 @@ def media(block: Mapping[str, object], count: Count) -> int | None:
     return by_rule({"type": URLS.get(str(kind), known), "mime_type": form, **held}, count)
 
 
-def _parts_of(message: Mapping[str, object]) -> Sequence[object]:
-    parts = message.get("parts")
-    return parts if isinstance(parts, list | tuple) else ()
-
-
 def _is_result(part: Mapping[str, object]) -> bool:
     """Return whether a part answers a call; a retry prompt does if it names a tool."""
     kind = part.get("part_kind")
@@ -145,8 +141,7 @@ def _read_request_part(part: Mapping[str, object], path: Path, parser: Parser) -
     if isinstance(content, str):
         results, spent = texts.user_text(content, (*path, "content"), parser)
         return Entry(Speaker.USER, spent, results)
-    items: Sequence[object] = content if isinstance(content, list | tuple) else ()
-    return Entry(Speaker.USER, sum(_item_tokens(item, parser) for item in items))
+    return Entry(Speaker.USER, sum(_item_tokens(item, parser) for item in items_of(content)))
 
 
 def _item_tokens(item: object, parser: Parser) -> int:

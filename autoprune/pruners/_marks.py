@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from autoprune.conversation.messages import MARK, MARK_BLOCK, MOST_MARKS, cache_marks, fields_of, with_item
+from autoprune.conversation.messages import MARK, MARK_BLOCK, MOST_MARKS, cache_marks, fields_of, items_of, with_item
 from autoprune.planning.plan import Plan
 from autoprune.pruners.history import History
 
@@ -117,7 +117,7 @@ def _content(message: object) -> Sequence[Any]:
     content = fields_of(message).get("content")
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
-    return content if isinstance(content, list | tuple) else ()
+    return items_of(content)
 
 
 def _is_markable(block: Mapping[str, object], kinds: frozenset[str]) -> bool:

@@ -20,7 +20,7 @@ with a name, rules and their repair, and a line in `_validation`.
     _rules             problems, repairs, the pairing of calls and results; `_block_repair` repairs messages of blocks
 """
 
-from autoprune.conversation.messages import fields, fields_of, listed, nested, with_items
+from autoprune.conversation.messages import fields, fields_of, items_of, listed, nested, with_items
 from autoprune.conversation.transcript import Entry, Location, Path, Speaker, Thought, ToolCall, ToolInput, ToolResult
 from autoprune.tokens import MESSAGE_TOKENS, NAME_TOKENS, Count
 from autoprune.wire import texts
@@ -110,6 +110,7 @@ __all__ = [
     "find_provider",
     "is_from_model",
     "is_media",
+    "items_of",
     "join_entries",
     "json_text",
     "listed",

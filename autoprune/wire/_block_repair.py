@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from autoprune.conversation.messages import MARK, fields_of, item, with_item
+from autoprune.conversation.messages import MARK, fields_of, item, items_of, with_item
 from autoprune.wire._rules import (
     ASTRAY,
     BEGINNING,
@@ -24,7 +24,6 @@ from autoprune.wire._rules import (
     Problem,
     Round,
     is_bare,
-    items_of,
     pair_results,
     place_results,
     string_of,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any, NamedTuple, TypeAlias
 
-from autoprune.conversation.messages import fields, fields_of, join_texts, nested, number_text
+from autoprune.conversation.messages import fields, fields_of, items_of, join_texts, nested, number_text
 from autoprune.conversation.transcript import Entry, Speaker, as_text
 from autoprune.errors import ConversationError
 from autoprune.tokens import Count
@@ -95,7 +95,7 @@ def _has_text(block: object) -> bool:
 
 def text_block(blocks: object, text: str) -> list[object]:
     """Replace all blocks with one text block, keeping the last breakpoint of the prompt cache."""
-    mappings = [fields_of(block) for block in blocks] if isinstance(blocks, list | tuple) else []
+    mappings = [*map(fields_of, items_of(blocks))]
     marks = [block["cache_control"] for block in mappings if block.get("cache_control")]
     return [{"type": "text", "text": text, **({"cache_control": marks[-1]} if marks else {})}]
 

@@ -12,7 +12,7 @@ from dataclasses import KW_ONLY, dataclass
 from enum import Enum
 from typing import Any, NamedTuple, TypeAlias
 
-from autoprune.conversation.messages import fields_of, with_item
+from autoprune.conversation.messages import fields_of, items_of, with_item
 from autoprune.conversation.transcript import Path
 
 Place: TypeAlias = tuple[int, int]  # a message and a block in it
@@ -165,11 +165,6 @@ def read_turn(message: object, name: str = "content") -> BlockMessage:
 def with_neighbors(turns: Sequence[BlockMessage]) -> Iterator[tuple[int, BlockMessage, BlockMessage, BlockMessage]]:
     """Yield each message's index, the message before it, the message itself, and the message after it."""
     return zip(range(len(turns)), (NOBODY, *turns), turns, (*turns[1:], NOBODY), strict=False)
-
-
-def items_of(value: object) -> Sequence[object]:
-    """Return a list or tuple unchanged; an empty tuple for anything else."""
-    return value if isinstance(value, list | tuple) else ()
 
 
 def string_of(value: object) -> str | None:

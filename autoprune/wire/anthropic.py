@@ -16,6 +16,7 @@ from autoprune.conversation.messages import (
     compaction_text,
     fields,
     fields_of,
+    items_of,
     listed,
     with_item,
 )
@@ -35,7 +36,6 @@ from autoprune.wire._rules import (
     is_bare,
     is_blank,
     is_empty_text,
-    items_of,
     read_turn,
     string_of,
     with_neighbors,

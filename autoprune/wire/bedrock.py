@@ -6,7 +6,7 @@ from functools import partial
 
 import autoprune.wire.anthropic as anthropic
 import autoprune.wire.texts as texts
-from autoprune.conversation.messages import fields, fields_of, listed, with_item
+from autoprune.conversation.messages import fields, fields_of, items_of, listed, with_item
 from autoprune.conversation.transcript import Entry, Location, Path, Speaker, Thought, ToolCall, ToolResult
 from autoprune.tokens import MESSAGE_TOKENS, Count
 from autoprune.wire._block_repair import Shape, repair_blocks
@@ -20,7 +20,6 @@ from autoprune.wire._rules import (
     id_keys,
     is_bare,
     is_blank,
-    items_of,
     read_turn,
     string_of,
     with_neighbors,

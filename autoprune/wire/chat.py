@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import autoprune.wire.texts as texts
-from autoprune.conversation.messages import fields, fields_of, listed, with_item
+from autoprune.conversation.messages import fields, fields_of, items_of, listed, with_item
 from autoprune.conversation.transcript import Entry, Path, Speaker, ToolCall
 from autoprune.tokens import MESSAGE_TOKENS, NAME_TOKENS, Count
 from autoprune.wire._media import OPENAI
@@ -23,7 +23,6 @@ from autoprune.wire._rules import (
     Provider,
     Round,
     is_bare,
-    items_of,
     place_results,
     string_of,
     without_field,

@@ -5,7 +5,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import partial
 
 import autoprune.wire.texts as texts
-from autoprune.conversation.messages import fields, fields_of, with_item, with_items
+from autoprune.conversation.messages import fields, fields_of, items_of, with_item, with_items
 from autoprune.conversation.transcript import Entry, Path, Speaker, ToolCall
 from autoprune.errors import ConversationError
 from autoprune.tokens import MESSAGE_TOKENS, Count
@@ -20,7 +20,6 @@ from autoprune.wire._rules import (
     find_first,
     is_bare,
     is_empty_text,
-    items_of,
     read_turn,
     string_of,
     with_blocks,
@@ -87,7 +86,7 @@ def speaker(message: Mapping[str, object]) -> Speaker:
     """Return the speaker of a content; a content that holds only responses comes from the tools."""
     role = message.get("role")
     who = SPEAKERS.get(role, Speaker.OTHER) if role is None or isinstance(role, str) else Speaker.OTHER
-    return Speaker.TOOL if who is Speaker.USER and _is_answer(_parts_of(message)) else who
+    return Speaker.TOOL if who is Speaker.USER and _is_answer(items_of(message.get("parts"))) else who
 
 
 def message(role: str, text: str) -> dict[str, object]:
@@ -98,14 +97,9 @@ def message(role: str, text: str) -> dict[str, object]:
 def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
     """Read a content. Each response counts as a message, and everything else together as one more message."""
     who = speaker(message)
-    parts = _parts_of(message)
+    parts = items_of(message.get("parts"))
     read = [_read_part(item, (at, "parts", index), who, parser) for index, item in enumerate(parts)]
     return join_entries(who, 0 if _is_answer(parts) else MESSAGE_TOKENS, read)
-
-
-def _parts_of(message: Mapping[str, object]) -> Sequence[object]:
-    parts = message.get("parts")
-    return parts if isinstance(parts, list | tuple) else ()
 
 
 def _is_part(item: object) -> bool:
@@ -189,7 +183,7 @@ def _find_call(held: Mapping[str, object], parser: Parser) -> ToolCall | None:
 
 def _media(parts: object) -> Iterator[object]:
     """Yield the inline data and files in the parts of a response."""
-    for item in parts if isinstance(parts, list | tuple) else ():
+    for item in items_of(parts):
         part = fields(item)
         yield from [item] if part is None else (value for name, value in part.items() if name not in BESIDE)
 

@@ -26,7 +26,7 @@ from typing import Any, Protocol, TypeAlias
 
 from autoprune.conversation.edits import XML
 from autoprune.conversation.folded_steps import MARK, FoldedSteps, split_blocks
-from autoprune.conversation.messages import NOTHING, fields_of, item, role_of
+from autoprune.conversation.messages import NOTHING, fields_of, item, items_of, role_of
 from autoprune.conversation.summary import RoleOf
 from autoprune.conversation.transcript import (
     Entry,
@@ -216,8 +216,7 @@ Texts: TypeAlias = Callable[[Mapping[str, object], Entry], Iterable[str]]  # the
 
 def seen_block(message: Mapping[str, object], kinds: Container[object]) -> str | None:
     """Describe the first block of a message whose `type` is one of `kinds`; None if there is none."""
-    content = message.get("content")
-    for block in content if isinstance(content, list | tuple) else ():
+    for block in items_of(message.get("content")):
         kind = fields_of(block).get("type")
         if isinstance(kind, str) and kind in kinds:
             return f"a block of type {kind!r}"

@@ -10,7 +10,7 @@ from itertools import count
 from typing import Any
 
 import autoprune.wire.texts as texts
-from autoprune.conversation.messages import fields, fields_of, listed, nested, with_item, with_items
+from autoprune.conversation.messages import fields, fields_of, items_of, listed, nested, with_item, with_items
 from autoprune.conversation.transcript import Entry, Location, Speaker, Thought, ToolCall, ToolResult
 from autoprune.tokens import MESSAGE_TOKENS, Count
 from autoprune.wire._media import OPENAI, Medium
@@ -246,14 +246,13 @@ def _shell_payload(chunks: Sequence[object], count: Count) -> Payload:
 
 def _shell_chunk(chunks: object, text: str) -> list[object]:
     """Replace all chunks with the last failed chunk, so that the failure stays visible, or else the last chunk."""
-    every = chunks if isinstance(chunks, list | tuple) else ()
-    candidates = [chunk for chunk in every if _has_failed(chunk)] or [*every]
+    candidates = [chunk for chunk in items_of(chunks) if _has_failed(chunk)] or [*items_of(chunks)]
     return [with_items(candidates[-1] if candidates else {}, {"stdout": text, "stderr": ""})]
 
 
 def _input_text(blocks: object, text: str) -> list[object]:
     """Replace all blocks with one text block that keeps the last breakpoint of the prompt cache."""
-    items = blocks if isinstance(blocks, list | tuple) else ()
+    items = items_of(blocks)
     marks = [mark for block in items if (mark := fields_of(block).get("prompt_cache_breakpoint"))]
     changes = {"text": text, **({"prompt_cache_breakpoint": marks[-1]} if marks else {})}
     # Keep the SDK's class: the SDK sends a dict too, but with a warning.

@@ -16,7 +16,7 @@ from autoprune.conversation.edits import (
     without_payloads,
 )
 from autoprune.conversation.folded_steps import split_blocks
-from autoprune.conversation.messages import canonical, fields_of, with_item
+from autoprune.conversation.messages import canonical, fields_of, items_of, with_item
 from autoprune.conversation.summary import GAP, content_of, with_separate_summary
 from autoprune.conversation.transcript import Entry, Part, Speaker, Thought, ToolCall, ToolResult, Transcript
 from autoprune.facts.calls import target
@@ -316,7 +316,7 @@ def _without_steps(message: Any, number: int) -> Any:
     if isinstance(content, str):
         return with_item(message, name, split_blocks(content, number)[0])
     kept: list[object] = []
-    for part in content if isinstance(content, list | tuple) else ():
+    for part in items_of(content):
         text = fields_of(part).get("text")
         left, found = split_blocks(text, number) if isinstance(text, str) else ("", ())
         number = found[-1].last + 1 if found else number
