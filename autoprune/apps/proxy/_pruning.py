@@ -13,6 +13,7 @@ import zlib
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
@@ -163,16 +164,14 @@ class Account:
 
 @dataclass(frozen=True)
 class OpenAccount:
-    """A prune whose account is due, with the branch of the conversation and the cache life that it asked for."""
+    """A prune whose account is due, with the branch of the conversation and the state of its cache at the prune."""
 
     result: Result[Any]
     conversation: TrackedConversation
     past: Past
+    cache: Cache
     model: str | None
     pause: float
-    life: float
-    life_from: str
-    requested: float | None
     compact_at: int | None
     is_compaction: bool
 
@@ -312,12 +311,13 @@ class Work:
         notes = (whole_because,) if whole_because else pruned.result.report.fallbacks
         changed = None if pruned.body is body or whole_because else to_json(with_items(pruned.body, trigger))
         model = f"{found.model}{FAST}" if found.model and body.get("speed") == "fast" else found.model  # as billed
-        due = pruned.result, known, model, pause, options.get("compact_at"), is_compaction
+        point = options.get("compact_at")
+        due = OpenAccount(pruned.result, known, known.past, copy(cache), model, pause, point, is_compaction)
         return Outcome(
             headers=pruned.headers,
             body=changed,
             conversation=known.name,
-            number=0 if pruned.counts_only else self._open_account(*due),
+            number=0 if pruned.counts_only else self._open_account(due),
             note=notes[-1] if notes else "",  # this request's notes follow those of the settings
             counts_only=pruned.counts_only,
             target=target,
@@ -328,7 +328,7 @@ class Work:
         given = window_tokens(self._args, self._environ)
         window = self._windows.get(target) or given or window_of(target.model, betas)
         rule = self._rule(client)
-        point = self._points.get((name_of_client(client), target))
+        point = self._points.get((client_name(client.get("user-agent", "")), target))
         point = point or (rule.end(window, target.model) if rule else None)
         zone = None if self._settings.safe_zone is not None else usual_zone(target.model, window)
         if rule and point and not rule.is_on:  # it would not compact there, but end the session
@@ -345,7 +345,7 @@ class Work:
         rule, windows = self._rule(client), (window_of(target.model), SHORT_WINDOW)
         points = [rule.point(size, target.model) for size in windows] if rule else []
         if any(point and NEAR_POINT <= prompt / point <= 1 / NEAR_POINT for point in points):
-            self._points[name_of_client(client), target] = prompt
+            self._points[client_name(client.get("user-agent", "")), target] = prompt
 
     def _update_cache(self, known: TrackedConversation, found: Place, body: Mapping[str, Any], upstream: str) -> Cache:
         """Update the cache of a conversation with the life that a request asks for."""
@@ -360,19 +360,10 @@ class Work:
 
     # Accounts
 
-    def _open_account(
-        self,
-        result: Result[Any],
-        known: TrackedConversation,
-        model: str | None,
-        pause: float,
-        point: int | None,
-        is_compaction: bool,
-    ) -> int:
+    def _open_account(self, due: OpenAccount) -> int:
         """Assign a number to a new prune. If too many accounts are due, compute the oldest account now."""
-        number, cache = next(self._numbers), known.cache
-        life = cache.life, cache.unusual_source, cache.requested
-        self._open[number] = OpenAccount(result, known, known.past, model, pause, *life, point, is_compaction)
+        number = next(self._numbers)
+        self._open[number] = due
         holding = [each for each, prune in self._open.items() if prune.conversation.counted]
         if len(holding) > MOST_OPEN:
             self._accounts[holding[0]] = self._make_account(holding[0])
@@ -382,11 +373,11 @@ class Work:
         prune = self._open.pop(number)
         known, report, sent = prune.conversation, prune.result.report, prune.result.sent
         cleared = tuple(self._newly_cleared(prune.result, prune.past))
-        listed = prices(None, prune.model, prune.life)
+        listed = prices(None, prune.model, prune.cache.life)
         messages = len(report.plan.transcript.messages)
         if not prune.is_compaction:  # later prompts do not continue it, and are not like it
             prune.past.cuts = cuts_of(prune.result)
-            prompt = Prompt(prune.past, messages, sent.tokens, prune.requested, sent.beside)
+            prompt = Prompt(prune.past, messages, sent.tokens, prune.cache.requested, sent.beside)
             known.note_prompt(number, prompt, is_edited=bool(cleared))
         self._conversations.keep(prune.past, known.calibration)
         return Account(
@@ -400,7 +391,7 @@ class Work:
             prices=listed.with_reads if prune.past.has_reads else listed,
             cleared=cleared,
             decisions=(*report.decisions, *filter(None, (report.mark_note,))),
-            life_from=prune.life_from,
+            life_from=prune.cache.unusual_source,
             compact_at=prune.compact_at,
             arm=prune.past.arm or "",
             is_compaction=prune.is_compaction,
@@ -458,11 +449,6 @@ def without_trigger(body: dict[str, Any]) -> tuple[dict[str, Any], list[Any]]:
 
 def with_items(body: dict[str, Any] | None, items: list[Any]) -> dict[str, Any] | None:
     return {**body, "input": [*body["input"], *items]} if items and body else body
-
-
-def name_of_client(headers: Mapping[str, str]) -> str:
-    """Return the name of the client in the headers of a request."""
-    return client_name(headers.get("user-agent", ""))
 
 
 def client_name(user_agent: str) -> str:

@@ -24,7 +24,7 @@ A file holds times, numbers, digests and settings, and none of the conversation'
 
 import json
 import os
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache, partial
@@ -41,6 +41,14 @@ DAYS, MOST_BYTES = 30, 20_000_000  # a file takes some kilobytes
 MOST_ENDS = 32  # the newest ones: a request that changes what was sent before is compared with each
 MOST_FOLDERS = 64  # that were used last
 LEAST_NAME = 8  # characters of a session's name by which its file is found
+KEPT = (  # the fields of a `Past` that a file holds
+    *("session", "begin", "ends", "seen_at", "calibration", "cuts", "pauses", "invoices", "history"),
+    *("asked", "answered"),
+)
+
+
+def new_id() -> str:
+    return content_id(token_hex())
 
 
 @dataclass(eq=False)
@@ -54,7 +62,8 @@ class Past:
     `calibration` is that of this request. `is_resumed` tells whether an earlier proxy or another session sent requests
     of it. `begin` are the `prefix_digests` of the messages, and `ends` the digests of the last messages of each
     request, by its number of messages. `session` is a digest of the name that the client gives in its headers, and `id`
-    names the branch's file.
+    names the branch's file. `asked` is the number of messages of the last request, and `answered` that of the last one
+    with an answer, and its invoice.
     """
 
     pauses: dict[int, float] = field(default_factory=dict)
@@ -68,16 +77,14 @@ class Past:
     calibration: float = 1.0
     begin: tuple[str, str] = ("", "")
     session: str = ""
-    id: str = field(default_factory=lambda: content_id(token_hex()))
+    id: str = field(default_factory=new_id)
     ends: dict[int, str] = field(default_factory=dict)
-    _asked: int = 0
-    _answered: tuple[int, Invoice] | None = None
+    asked: int = 0
+    answered: tuple[int, Invoice] | None = None
 
     def branch(self) -> "Past":
         """Return a copy for a conversation that continues differently from here."""
-        new = replace(self, pauses={**self.pauses}, ends={**self.ends}, cleared={*self.cleared})
-        new.id = Past().id
-        return new
+        return replace(self, id=new_id(), pauses={**self.pauses}, ends={**self.ends}, cleared={*self.cleared})
 
     @property
     def is_answered(self) -> bool:
@@ -89,9 +96,9 @@ class Past:
         ends = {before: each for before, each in self.ends.items() if before < messages} | {messages: end}
         self.ends = dict(sorted(ends.items())[-MOST_ENDS:])
         self.invoices = {before: each for before, each in self.invoices.items() if before <= messages}
-        if self._answered and self._answered[0] == self._asked < messages:
-            self.invoices.setdefault(messages, self._answered[1])
-        self._asked = messages
+        if self.answered and self.answered[0] == self.asked < messages:
+            self.invoices.setdefault(messages, self.answered[1])
+        self.asked = messages
 
     def last_before(self, request: int | None) -> float | None:
         """When the last request before the one with this many messages came; the last of all if it is None."""
@@ -102,36 +109,25 @@ class Past:
     def note_answer(self, usage: object, messages: int) -> None:
         """Record the usage in the answer to the request with this many messages."""
         if invoice := Invoice.from_usage(usage):
-            self._answered = messages, invoice
+            self.answered = messages, invoice
 
     @property
     def has_reads(self) -> bool:
         """Whether the provider has read from its cache."""
-        return any(each.read for each in (*self.invoices.values(), *(self._answered or ())[1:]))
+        return any(each.read for each in (*self.invoices.values(), *(self.answered or ())[1:]))
 
     def is_continued_by(self, messages: Sequence[object]) -> bool:
         """Return whether the model has answered at most once since the last request."""
-        new = [is_from_model(each) for each in messages[self._asked :]]
+        new = [is_from_model(each) for each in messages[self.asked :]]
         return sum(now and not before for before, now in zip([False, *new], new, strict=False)) <= 1
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "session": self.session,
-            "begin": self.begin,
-            "ends": self.ends,
-            "seen_at": self.seen_at,
-            "calibration": self.calibration,
-            "cuts": self.cuts,
-            "pauses": self.pauses,
-            "invoices": {at: asdict(each) for at, each in self.invoices.items()},
-            "history": self.history,
-            "asked": self._asked,
-            "answered": self._answered and [self._answered[0], asdict(self._answered[1])],
-        }
+        """Return the facts that are kept in a file."""
+        return {name: getattr(self, name) for name in KEPT}
 
     @classmethod
     def from_dict(cls, id: str, record: Mapping[str, Any]) -> "Past":
-        """Create a past from the output of `to_dict`. Raises any error if it is something else."""
+        """Create a past from the output of `to_dict` as JSON. Raises any error if it is something else."""
         answered = record["answered"]
         start, head = map(str, record["begin"])
         return cls(
@@ -146,8 +142,8 @@ class Past:
             pauses={int(at): float(each) for at, each in record["pauses"].items()},
             invoices={int(at): Invoice(**each) for at, each in record["invoices"].items()},
             history=check_history(record["history"]),
-            _asked=int(record["asked"]),
-            _answered=answered and (int(answered[0]), Invoice(**answered[1])),
+            asked=int(record["asked"]),
+            answered=answered and (int(answered[0]), Invoice(**answered[1])),
         )
 
 
@@ -166,25 +162,23 @@ class PastFiles:
 
     def load(self, begin: tuple[str, str], known: Container[str] = ()) -> list[Past]:
         """Return the branches that begin with these `prefix_digests`, the newest last, without those of `known` ids."""
-        found = []
-        if (files := self._files_of(begin)) is not None:
-            for id in files:
-                with suppress(
-                    ArchiveError, LookupError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError
-                ):
-                    found += [Past.from_dict(id, json.loads(files[id]))] if id not in known else []
+        files, found = self._files_of(begin), []
+        for id in files:
+            with suppress(
+                ArchiveError, LookupError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError
+            ):
+                found += [Past.from_dict(id, json.loads(files[id]))] if id not in known else []
         return sorted(found, key=lambda past: past.seen_at or 0.0)
 
     def save(self, past: Past) -> None:
         """Keep the past of a conversation in which the model has answered."""
-        if past.is_answered and (files := self._files_of(past.begin)) is not None:
+        if self._folder and past.is_answered:
             with suppress(OSError, TypeError, ValueError):
-                files[past.id] = json.dumps(past.to_dict())
+                self._files_of(past.begin)[past.id] = json.dumps(past.to_dict(), default=asdict)
 
     def remove(self, past: Past) -> None:
-        if (files := self._files_of(past.begin)) is not None:
-            with suppress(OSError, KeyError):
-                del files[past.id]
+        with suppress(OSError, KeyError):
+            del self._files_of(past.begin)[past.id]
 
     def last_written(self, session: str) -> float | None:
         """Return when the client has last written its own file of a session; None if nobody knows."""
@@ -192,5 +186,5 @@ class PastFiles:
             return None
         return max((time for name, time in self._written.items() if name.endswith(session)), default=None)
 
-    def _files_of(self, begin: tuple[str, str]) -> LimitedDirectory | None:
-        return self._files(os.path.join(self._folder, begin[1])) if self._folder else None
+    def _files_of(self, begin: tuple[str, str]) -> MutableMapping[str, str]:
+        return self._files(os.path.join(self._folder, begin[1])) if self._folder else {}
