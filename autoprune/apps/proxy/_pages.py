@@ -13,7 +13,7 @@ without the token. Answers cannot be framed or cached, and only the page's scrip
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from itertools import accumulate
 from operator import attrgetter
@@ -59,32 +59,29 @@ TOTALS: Mapping[str, tuple[str, str]] = {
     "refused": ("autoprune_requests_refused_total", "Requests that the upstream answered with status 400 or above."),
     "failed": ("autoprune_requests_failed_total", "Requests that the upstream did not answer."),
 }
-# By client and model: name, type, help, figure.
-BY_LABEL: tuple[tuple[str, str, str, Callable[[TrafficSums], float]], ...] = (
-    ("autoprune_sessions_total", "counter", "Conversations.", lambda each: each.sessions),
-    ("autoprune_conversation_requests_total", "counter", "Requests in conversations.", lambda each: each.requests),
-    ("autoprune_prompt_tokens_before_total", "counter", "Prompt tokens without pruning.", lambda each: each.before),
-    ("autoprune_prompt_tokens_after_total", "counter", "Prompt tokens sent.", lambda each: each.after),
-    ("autoprune_results_cleared_total", "counter", "Tool results cleared.", lambda each: each.cleared),
-    (
+# By client and model: name, type, help.
+BY_LABEL: Mapping[str, tuple[str, str, str]] = {
+    "sessions": ("autoprune_sessions_total", "counter", "Conversations."),
+    "requests": ("autoprune_conversation_requests_total", "counter", "Requests in conversations."),
+    "before": ("autoprune_prompt_tokens_before_total", "counter", "Prompt tokens without pruning."),
+    "after": ("autoprune_prompt_tokens_after_total", "counter", "Prompt tokens sent."),
+    "cleared": ("autoprune_results_cleared_total", "counter", "Tool results cleared."),
+    "saved": (
         "autoprune_saved_input_tokens",
         "gauge",
         "Input tokens saved by pruning, net of its costs; negative if it has lost.",
-        lambda each: each.saved,
     ),
-    (
+    "cold": (
         "autoprune_cold_requests_total",
         "counter",
         "Requests in conversations before which the provider's cache had expired. Retries are not counted.",
-        lambda each: each.cold,
     ),
-    (
+    "saved_cold": (
         "autoprune_saved_cold_input_tokens",
         "gauge",
         "The part of autoprune_saved_input_tokens from prunes at cold requests.",
-        lambda each: each.saved_cold,
     ),
-)
+}
 TIMES = "autoprune_pruning_seconds"
 
 
@@ -266,10 +263,10 @@ def _total_lines(sessions: ClientSessions) -> Iterator[str]:
 
 
 def _label_lines(figures: Mapping[Label, TrafficSums]) -> Iterator[str]:
-    for name, kind, text, figure in BY_LABEL:
+    for field, (name, kind, text) in BY_LABEL.items():
         yield from _metric_head(name, kind, text)
         for (client, model), known in sorted(figures.items()):
-            yield f'{name}{{client="{escape_label(client)}",model="{escape_label(model)}"}} {figure(known)}'
+            yield f'{name}{{client="{escape_label(client)}",model="{escape_label(model)}"}} {getattr(known, field)}'
 
 
 def _time_lines(figures: Mapping[Label, TrafficSums]) -> Iterator[str]:
