@@ -21,6 +21,7 @@ from autoprune.economics import DEFAULT, Sent
 
 PROMPT = [("digest", 100)]
 OUTCOME = Outcome(conversation="one")
+JOB = Job("/v1/chat/completions", {}, b"", "", 0.0, client={"user-agent": "mini/1"})
 CLEARED = DisplayedResult(request=0, tool="read", target="a.py", tokens=50, reason="over_safe_zone", id="1")
 
 
@@ -47,9 +48,9 @@ def went_through(
     sessions: ClientSessions, name: str, requests: int = 1, *, model: str = "m", client: str = "mini/1"
 ) -> None:
     """Enter requests of a conversation, each of which cleared 50 of 100 tokens in 20 ms."""
-    job, outcome = Job("/v1/chat/completions", {}, b"", "", 0.0), Outcome(conversation=name, seconds=0.02)
+    job, outcome = replace(JOB, client={"user-agent": client}), Outcome(conversation=name, seconds=0.02)
     for _ in range(requests):
-        sessions.find(outcome, job, client).enter_request(replace(account(), model=model), outcome, job.at)
+        sessions.find(outcome, job).enter_request(replace(account(), model=model), outcome, job.at)
 
 
 def test_dropped_conversations_stay_in_the_sums():
@@ -66,8 +67,8 @@ def test_dropped_conversations_stay_in_the_sums():
 @pytest.mark.parametrize(("compact_at", "avoided"), [(None, 0), (40, 0), (60, 1), (51, 1), (101, 0)])
 def test_compactions_that_did_not_happen_are_counted(compact_at: int | None, avoided: int):
     """The conversation would have had 100 tokens, and has 50."""
-    sessions, job = ClientSessions(), Job("/v1/chat/completions", {}, b"", "", 0.0)
-    sessions.find(OUTCOME, job, "mini/1").enter_request(replace(account(), compact_at=compact_at), OUTCOME, 0.0)
+    sessions = ClientSessions()
+    sessions.find(OUTCOME, JOB).enter_request(replace(account(), compact_at=compact_at), OUTCOME, 0.0)
     (session,) = sessions
     shown = session_json(session, in_full=False)
     assert (shown["compactions_avoided"], shown["compact_at"]) == (avoided, compact_at)
@@ -89,7 +90,7 @@ def test_cleared_results_have_the_number_of_the_request_that_cleared_them():
 
 def test_a_conversation_without_an_accounted_request_is_not_listed():
     sessions = ClientSessions()
-    sessions.find(Outcome(conversation="new"), Job("/", {}, b"", "", 0.0), "mini/1")
+    sessions.find(Outcome(conversation="new"), JOB)
     assert (list(sessions), sessions.sums_by_label()) == ([], {})
 
 
@@ -116,7 +117,7 @@ def test_the_usage_of_an_answer_enters_the_ledger_once():
 @pytest.mark.parametrize("tokens", [5_000_000, 2_000])
 def test_a_usage_that_cannot_be_true_is_noted_once_and_not_used(tokens: int):
     sessions, large = ClientSessions(), [("digest", 20_000)]
-    session = sessions.find(OUTCOME, Job("/v1/messages", {}, b"", "", 0.0), "mini/1")
+    session = sessions.find(OUTCOME, JOB)
     for at in range(3):
         session.enter_request(account(last=large), OUTCOME, float(at))
         session.usage = {"input_tokens": tokens}
@@ -206,7 +207,7 @@ def test_an_unanswered_request_is_not_in_the_ledger():
 
 def test_notes_that_differ_only_in_a_long_list_are_one_note():
     """A note on an archive that cannot be written lists the ids of all payloads, at each request."""
-    session = ClientSessions().find(OUTCOME, Job("/v1/chat/completions", {}, b"", "", 0.0), "mini/1")
+    session = ClientSessions().find(OUTCOME, JOB)
     for ids in range(100, 110):
         session.enter_request(account(), replace(OUTCOME, note=f"the archive failed: {'297975906370585, ' * ids}"), 0.0)
     ((note, count),) = session.notes.items()

@@ -224,8 +224,7 @@ class Proxy:
                 return Handled(Outcome())
             lane, outcome = await self.lanes.prune(job)
             has_session = outcome.conversation and not outcome.counts_only
-            client = incoming.headers.get("user-agent", "")
-            return Handled(outcome, job.at, lane, self.sessions.find(outcome, job, client) if has_session else None)
+            return Handled(outcome, job.at, lane, self.sessions.find(outcome, job) if has_session else None)
         except UnreadError as error:
             return Handled(Outcome(note=str(error)))
         except Exception as error:  # a fault of this program must not keep the answer from the client

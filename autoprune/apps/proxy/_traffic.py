@@ -267,9 +267,9 @@ class ClientSessions:
         self.passed += 1
         self.why = why[:LONGEST_NOTE] or self.why
 
-    def find(self, outcome: Outcome, job: Job, client: str) -> ClientSession:
+    def find(self, outcome: Outcome, job: Job) -> ClientSession:
         """Find the conversation that a request continues, or start a new conversation."""
-        known = self._known.pop(outcome.conversation, None)
+        client, known = job.client.get("user-agent", ""), self._known.pop(outcome.conversation, None)
         found = known or ClientSession(outcome.conversation, client, job.path, job.at)
         self._known[outcome.conversation] = found
         while len(self._known) > MOST_SESSIONS:
