@@ -656,6 +656,19 @@ def test_the_request_that_wrote_a_summary_of_pi_was_paid(kind: str):
     assert [(each.time, each.usage) for each in last.besides] == [(NOON + 9, Usage(50, output=6, cost=0.25))]
 
 
+def test_a_request_by_which_pi_kept_the_cache_warm_was_paid_and_ends_the_pause():
+    usage = {"input": 0, "cacheRead": 30, "cacheWrite": 0, "output": 0, "cost": {"total": 0.25}}
+    warm = {"type": "usage", "kind": "cache_warm", "timestamp": clock(250), "model": "m", "usage": usage}
+    before = [pi(0, "user", "one"), pi(2, "assistant", words("A."), usage=PI_USAGE)]
+    after = [pi(400, "user", "two"), pi(402, "assistant", words("B."), usage=PI_USAGE)]
+    text = lines({"type": "session", "id": "s"}, *chained(*before, warm, *after))
+    [(said, [_, second])] = stretches(text)
+    assert said == ["user:one", "assistant:A.", "user:two", "assistant:B."]
+    assert second.pause == 150
+    [paid] = recordings(text, "s")[0][-1].besides
+    assert (paid.time, paid.model, paid.usage) == (NOON + 250, "m", Usage(30, 30, cost=0.25))
+
+
 @each_row("ids, said", [(False, ["user:one", "assistant:I w", "user:two"]), (True, ["user:one+two"])])
 def test_only_version_1_of_pi_resends_interrupted_answers(ids: bool, said: list[str]):
     entries = [

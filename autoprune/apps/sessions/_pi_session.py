@@ -92,7 +92,8 @@ def record(values: Sequence[object]) -> list[list[Conversation]]:
 def _stretch(said: Sequence[tuple[Object, Moment]], resends: bool) -> Conversation:
     sent = ((_without_thinking(message, resends), moment) for message, moment in said)
     spoken = ((_api_message(message, ()), moment) for message, moment in sent)
-    return stretch(ANTHROPIC, ((message, moment) for message, moment in spoken if message and message["content"]))
+    known = ((message, moment) for message, moment in spoken if message and (message["content"] or moment))
+    return stretch(ANTHROPIC, known)
 
 
 def _without_thinking(message: Object, resends: bool) -> Object:
@@ -154,19 +155,25 @@ def _entry_messages(entries: Sequence[Object]) -> Iterator[tuple[Object, Moment]
                 yield fields(entry.get("message")), _entry_moment(entry)
             case "custom_message":
                 yield {"role": "custom", "content": entry.get("content")}, _entry_moment(entry)
+            case "usage":  # of a request that kept the cache warm, whose answer nobody reads
+                yield {"role": "usage"}, Answer(_time(entry), text(entry.get("model")), _usage(entry))
             case "branch_summary" if entry.get("summary"):
                 yield {"role": "branchSummary", "summary": entry.get("summary")}, _entry_moment(entry)
 
 
 def _entry_moment(entry: Object) -> Moment:
     """Return the recorded data of an entry; pi writes entries when they are complete."""
-    message, time = fields(entry.get("message")), parse_time(entry.get("timestamp"))
+    message, time = fields(entry.get("message")), _time(entry)
     return Answer(time, text(message.get("model")), _usage(message)) if message.get("role") == "assistant" else time
+
+
+def _time(entry: Object) -> float | None:
+    return parse_time(entry.get("timestamp"))
 
 
 def _summary_moment(entry: Object) -> Moment:
     """Return the recorded data of the request that wrote the summary in an entry, which later versions log."""
-    return Answer(parse_time(entry.get("timestamp")), usage=_usage(entry)) if "summary" in entry else None
+    return Answer(_time(entry), usage=_usage(entry)) if "summary" in entry else None
 
 
 def _usage(record: Object) -> Usage | None:
@@ -192,6 +199,8 @@ def _model_key(message: Object) -> tuple[object, ...]:
 def _api_message(message: Object, model: tuple[object, ...]) -> Message | None:
     """Convert a message to the form that pi sends; None if pi does not send it."""
     match message.get("role"):
+        case "usage":
+            return {"role": "assistant", "content": []}
         case "assistant" if message.get("stopReason") not in BROKEN_OFF:
             # A signature is valid only for the model that created it, and only Claude's API uses signatures.
             is_own = _model_key(message) == model and message.get("api") == "anthropic-messages"
