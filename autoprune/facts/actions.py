@@ -55,7 +55,7 @@ EDITOR_COMMANDS: Mapping[object, str] = {
     **dict.fromkeys(("str_replace", "insert", "replace", "edit", "undo_edit", "delete_lines"), "edited"),
 }
 # Codex's apply_patch.
-PATCH = re.compile(r"^\*\*\* (Add|Update|Delete) File: ([^\r\n]+)", re.MULTILINE)
+PATCH = re.compile(r"^\*\*\* (Add|Update|Delete) File: ([^\r\n]+)(?:\r?\n\*\*\* Move to: ([^\r\n]+))?", re.MULTILINE)
 HUNK = re.compile(r"^@@", re.MULTILINE)
 CHANGING = frozenset(("created", "written", "edited"))  # the verbs of a file whose content is new
 PATCH_VERBS = {"Add": "created", "Update": "edited", "Delete": "deleted"}
@@ -78,6 +78,7 @@ PATH_WORD = re.compile(r"(?:[A-Za-z]:(?=/))?[\w@+.~/\[\]-]+")
 NAME_OF_FILE = re.compile(r"[\w@+\[\]-][\w@+.\[\]-]*\.[A-Za-z][A-Za-z0-9]{0,9}")
 SED_SCRIPT = re.compile(r"s/.*|/.*/[dp]")  # an argument of sed that is no path
 GIT_VERBS = {"rm": "deleted", "restore": "restored"}
+INDEX = frozenset(("--cached", "--staged", "-S"))  # with these the files themselves stay as they are
 # Python that writes files: open("a", "w"), Path("a").write_text(…), p = Path("a") with p.write_text(…).
 ASSIGNED = re.compile(
     r"^[ \t]*(\w+)\s*=\s*(?:(?:pathlib\.)?Path\(\s*)?([\"'])([^\"'\n]{1,200})\2\s*\)?[ \t]*;?[ \t]*$", re.MULTILINE
@@ -91,7 +92,7 @@ APPLIES_DIFF = re.compile(r"\bgit\s+apply\b|\bpatch\s+-")
 PATCHED_BY_SHELL = re.compile(r"^\+\+\+ (?:b/)?([^\t\r\n ]+)", re.MULTILINE)
 COMMAND_VERBS = {
     **dict.fromkeys((*READING, "sed"), "read"),
-    **dict.fromkeys(("touch", "ln"), "created"),
+    "touch": "created",
     "rm": "deleted",
     "truncate": "written",
 }
@@ -120,7 +121,11 @@ def refers_to_earlier_read(result: ToolResult) -> bool:
 
 def patched_files(call: ToolCall | None) -> list[tuple[str, str]]:
     """Return the files that a patch in the arguments names, each with a verb for what the patch does."""
-    return [(PATCH_VERBS[verb], path.rstrip()) for verb, path in PATCH.findall(_patch(call))]
+    found: list[tuple[str, str]] = []
+    for verb, path, new_path in PATCH.findall(_patch(call)):
+        does = ((PATCH_VERBS[verb], path),) if not new_path else (("moved", path), ("edited", new_path))
+        found += ((each, name.rstrip()) for each, name in does)
+    return found
 
 
 def edited_places(call: ToolCall | None) -> int:
@@ -155,7 +160,9 @@ def editor_command(call: ToolCall | None) -> str:
 def _tool_verb(call: ToolCall | None, tool: str) -> str | None:
     if command := editor_command(call):
         return EDITOR_COMMANDS[command]
-    words = set(tool_words(tool))
+    # The operation of OpenAI's apply_patch tool, such as "delete_file", says more than the tool's name.
+    does = arguments(call).get("type") if call and tool == "apply_patch" else None
+    words = set(tool_words(does if isinstance(does, str) else tool))
     return next((verb for word, verb in VERBS.items() if word in words), None)
 
 
@@ -192,12 +199,13 @@ def _unquote(match: re.Match[str]) -> str:
 def _command_files(words: list[str]) -> Iterator[tuple[str, str]]:
     words = words[1:] if words[:1] == ["sudo"] or words[:2] == ["git", "mv"] else words
     if words[:1] == ["git"] and words[1:2] and words[1] in GIT_VERBS:
-        yield from ((GIT_VERBS[words[1]], path) for path in words[2:] if _is_path(path))
+        in_index = not INDEX.isdisjoint(words)
+        yield from ((GIT_VERBS[words[1]], path) for path in words[2:] if not in_index and _is_path(path))
         return
     if not words:
         return
     program = posix_name(words[0])
-    if program in ("cp", "mv"):
+    if program in ("cp", "mv", "ln"):
         given = [word for word in words[1:] if word[:1] != "-"] or [""]
         *sources, into = (*given[1:], given[0]) if "-t" in words else given  # `-t` comes before the target folder
         yield from (("moved", path) for path in sources if program == "mv" and _is_path(path))
@@ -211,7 +219,7 @@ def _command_files(words: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _copy_targets(paths: list[str]) -> Iterator[str]:
-    """Yield the files that `cp` and `mv` create: the last path, or each source's name in the target folder."""
+    """Yield the files that `cp`, `mv` and `ln` create: the last path, or each source's name in the target folder."""
     *sources, into = paths or [""]
     if into.endswith("/") or len(sources) > 1:
         yield from (f"{into.rstrip('/')}/{source.rpartition('/')[2]}" for source in sources)

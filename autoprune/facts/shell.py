@@ -45,6 +45,7 @@ IN_PLACE = {
     **dict.fromkeys(("sed", "gsed"), re.compile(r"-[a-zA-Z]*i.*|--in-place.*")),
     **dict.fromkeys(("perl", "ruby"), re.compile(r"-[a-zA-Z0-9]*i\S*")),
     **dict.fromkeys(("gofmt", "goimports", "gofumpt", "prettier"), re.compile(r"-w|--write")),
+    **dict.fromkeys(("awk", "gawk", "yq"), re.compile(r"-i|--inplace")),
 }
 READING = frozenset(("cat", "head", "tail", "nl", "less", "more", "bat"))
 # Commands that only read: what they print matters, not that they ran.
@@ -91,6 +92,12 @@ READERS_BY = {
     "cargo": frozenset(("tree", "metadata", "search")),
     "brew": frozenset(("list", "info", "search")),
 }
+# What makes `git branch` and `git remote` change something.
+CHANGES_REFERENCES = re.compile(
+    r"\bbranch (?:\S+ )*?-(?:[dDmMcCfu]+|-(?:delete|move|copy|force|(?:un)?set-upstream)\S*)(?= |\Z)"
+    r"|\bremote (?:add|remove|rm|rename|set-\S+) "
+)
+EXECUTING = frozenset(("-exec", "-execdir", "-ok", "-okdir"))  # of `find`, before a command
 # Subcommands of other programs that only read. Task runners are excluded: a project chooses the names of its tasks.
 READING_WORDS = frozenset(
     ("status", "list", "ls", "show", "view", "describe", "logs", "info", "inspect", "capture", "list-windows")
@@ -263,10 +270,17 @@ def is_read_only_command(words: Sequence[str]) -> bool:
     """Return whether one command, given by its words, only reads or lists."""
     words = program_words(words)
     program = posix_name(words[0].rpartition("/")[2]) if words else ""
-    if not program or program in READERS or program in SILENT or HELP.intersection(words):
+    if not program or program in SILENT or HELP.intersection(words):
         return True
-    if program == "sed":
-        return not edits_in_place(list(words))
+    if program == "sed" or edits_in_place(words):
+        return not edits_in_place(words)
+    if program == "find":
+        executed = (words[at + 1 :] for at, word in enumerate(words) if word in EXECUTING)
+        return "-delete" not in words and all(map(is_read_only_command, executed))
+    if program in READERS:
+        return True
+    if program == "git" and CHANGES_REFERENCES.search(" ".join(words)):
+        return False
     if words[1:2] == ["api"] or program == "curl":
         return not any(SENDS.match(word) for word in words)
     if words[1:2] == ["config"]:
@@ -323,7 +337,7 @@ def _read_body(lines: Iterator[str], end: str) -> str:
     return "\n".join(takewhile(lambda line: line.strip() != end, lines))
 
 
-def edits_in_place(words: list[str]) -> bool:
+def edits_in_place(words: Sequence[str]) -> bool:
     """Return whether a command edits its files in place, as `sed -i` does."""
     flag = IN_PLACE.get(words[0])
     return bool(flag) and any(flag.fullmatch(word) for word in words[1:] if flag)

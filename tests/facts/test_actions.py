@@ -54,3 +54,18 @@ def test_arguments_that_are_nested_very_deep_do_not_matter():
         deep = [deep]
     assert Action(ToolCall(Location((0,)), 0, None, "book", {"id": deep, "user": "bob"}), None).name == "book(bob)"
     assert returned({"id": "W7", "item_id": "i1"}, {"all": deep}) == ["item_id i1"]
+
+
+@each_row(
+    ("arguments", "files"),
+    [
+        (
+            "*** Begin Patch\n*** Update File: a.py\n*** Move to: b.py\n@@\n-a\n+b\n",
+            [("moved", "a.py"), ("edited", "b.py")],
+        ),
+        ({"type": "delete_file", "path": "a.py"}, [("deleted", "a.py")]),
+        ({"type": "update_file", "path": "a.py", "diff": "@@"}, [("edited", "a.py")]),
+    ],
+)
+def test_a_patch_says_what_becomes_of_a_file(arguments: Any, files: list[tuple[str, str]]):
+    assert [*Action(ToolCall(Location((0,)), 0, None, "apply_patch", arguments), None).files()] == files
