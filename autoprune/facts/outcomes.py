@@ -73,7 +73,8 @@ FIRST_WORDS = re.compile(
     r"|Invalid `\w+`(?: parameter)?: |File content \(.{1,40}\) exceeds maximum"  # the same
     r"|E(?:NOENT|ACCES|PERM|ISDIR|NOTDIR|EXIST|CONNREFUSED|CONNRESET|TIMEDOUT|NOTFOUND|INVAL|NOSPC): \w"  # Node
     r"|MCP error -?\d+|Tool '?[\w.-]+'? not found|Unknown tool\b"
-    r"|Error from server \(\w+\): |### (?:Result\nError: |Error\n)"  # kubectl, Playwright
+    r"|(?:Error from server|ERROR \d+) \(\w+\)|### (?:Result\nError: |Error\n)"  # kubectl, MySQL, Playwright
+    r"|Error response from daemon: |OCI runtime \w+ failed: "  # Docker
     r"|(?:Fehler|Erreur|Errore|Erro|错误|出错|失败|エラー|오류)[:：]"  # "error" in other languages
     r")"
 )
@@ -99,6 +100,8 @@ LAST_LINE = re.compile(
     r"|Aborting\.?|(?:\S+: )?(?:Segmentation fault|Bus error|Aborted)(?: \(core dumped\))?"
     r"|=+ .*\b\d+ (?:failed|errors?)\b.* in [\d.]+s[^=]*=+"  # pytest
     r"|FAIL(?:\t.*)?|test result: FAILED\..*"  # Go, Rust
+    r"|Node\.js v\d[\d.]*|\*\* \([A-Z][\w.]*\) .*|[1-9]\d* errors?(?: generated\.)?"  # Node, Elixir, javac and clang
+    r"|Errors while running CTest"
     r"|To fix this issue, install the required Node version\.|operable program or batch file\."  # pnpm, cmd.exe
     r")"
 )
@@ -108,9 +111,12 @@ SUMMARY = re.compile(
     r"=* ?(?:\d+ \w+, )*[1-9]\d* (?:failed|errors?)\b.* in [\d.]+m?s\b.*"  # pytest
     r"|FAILED \((?:failures|errors)=.*"  # unittest
     r"|FAIL(?:\t.*)?|[ \t]*--- FAIL: .*|test result: FAILED\..*"  # Go, Rust
-    r"|[ \t]*(?:Tests?|Test Files|Test Suites):?[ \t]+(?:\d+ \w+(?:, | \| ))*[1-9]\d* failed\b.*"  # Jest, Vitest
-    r"|[ \t]*[1-9]\d* (?:failing|fail)|# fail [1-9]\d*"  # Mocha, Bun, TAP
-    r"|\d+ (?:examples?|tests?|runs?)\b.* [1-9]\d* (?:failures?|errors?)\b.*|FAILURES!"  # RSpec, Minitest, PHPUnit
+    # Jest, Vitest, nextest, Maven, Gradle, RSpec, Minitest, ExUnit, XCTest, PHPUnit, sbt and others
+    r"|(?:\[\w+\] )?[^\w\n]{0,12}(?:Executed |Summary \[.{0,40}\] +)?(?:Tests?\b|\d+ (?:examples?|tests?|runs?)\b).*"
+    r"(?:\b[1-9]\d* (?:failed|failures?|errors?)\b|(?i:failed|failures?|errors?)[:=]? ?[1-9]).*"
+    r"|FAILURES!|Failed! +- .*"  # PHPUnit, .NET
+    r"|[^\w\n]{0,4}Test run .* failed after .*|\*\* \w+ FAILED \*\*"  # Swift, Xcode
+    r"|[ \t]*[1-9]\d* (?:failing|failed|fail)|[#ℹ] fail [1-9]\d*"  # Mocha, Playwright, Bun, TAP, Node
     r"|(?:\[\w+\] )?(?:BUILD FAILED|BUILD FAILURE|Build FAILED)\b.*"  # Gradle, Maven, .NET
     r"|g?make(?:\[\d+\])?: \*\*\* .*|npm (?:ERR!|error)\b.*|[\W ]*ELIFECYCLE\b.*"
     r"|Found [1-9]\d* errors?\b(?!.* 0 remaining).*|\S+\(\d+,\d+\): error TS\d+: .*"  # tsc, mypy, ruff
@@ -142,6 +148,14 @@ PASSED = re.compile(
     r"|OK(?: \(.*\))?|Tests:[ \t]+(?:\d+ (?:skipped|todo|passed), )*\d+ total"
     r"|All checks passed!|Success: no issues found in .*)\s*"
 )
+# How a program of a script says that it cannot do something, and the other lines of such a message in PowerShell.
+COMPLAINT = re.compile(
+    r"(?:\S*/)?(?:(?:ba|z)?sh: (?:(?:line )?\d+: )?)?(?P<program>[\w.+-]+) ?: .*"
+    r"(?i:no such |cannot |can't |could(?: not|n't) |not (?:found|recognized|permitted)|denied|refused"
+    r"|(?:is|not) a directory|failed|returned error).*"
+)
+COMPLAINT_GOES_ON = re.compile(r"\s|\+|At line:|\Z")
+WORD = re.compile(r"[\w.+-]+")
 FAINT = re.compile(r"(?:hint: .*|\s*)\Z")  # last lines that are only advice
 COLORS = re.compile(r"\x1b\[[\d;]*m")
 # Tags around a text in the XML dialect, and around an error in others.
@@ -181,6 +195,12 @@ ACTING = frozenset(
         *("add", "cancel", "change", "clear", "create", "delete", "edit", "insert", "mark", "move", "remove"),
         *("replace", "restore", "send", "set", "submit", "update", "upload", "write"),
     )
+)
+# Statements of SQL that change something, in the arguments of tools that query a database too.
+CHANGES_DATABASE = re.compile(
+    r"\s*(?:insert\s+into|update\s+\S+\s+set|delete\s+from|truncate|merge\s+into"
+    r"|(?:create|alter|drop)\s+(?:\w+\s+){0,3}?(?:table|index|view|database|schema|column|role|user))\s",
+    re.IGNORECASE,
 )
 OWN_ID = re.compile(r"(?!request)(?:\w{1,40}_id|\w{1,40}Id|id)")  # of what a JSON object describes
 LOGS = re.compile(r"\b(?:logs|journalctl|dmesg)\b|\.log\b")  # in commands that print logs
@@ -222,8 +242,9 @@ def has_failed(text: str, is_error: bool | None, call: ToolCall | None = None) -
     if cleared := CLEARED.fullmatch(text):
         return True if OUTCOME.search(cleared["what"] or "") else None
     code = exit_code(text)
-    says = True if code else _says_failed(text, call)
-    if is_error is None and code != 0:  # nothing contradicts the text
+    is_alone = is_error is None and code != 0  # nothing contradicts the text
+    says = True if code else _says_failed(text, call, is_alone=is_alone)
+    if is_alone:
         return says
     if says:
         return None if is_data(call) else True  # the call may have searched for error messages
@@ -242,7 +263,16 @@ def is_data(call: ToolCall | None) -> bool:
         return False
     script = command(call)
     words = tool_words(call.name)
-    return only_prints_texts(script) if script else not DATA.isdisjoint(words) and ACTING.isdisjoint(words)
+    if script:
+        return only_prints_texts(script)
+    return not DATA.isdisjoint(words) and ACTING.isdisjoint(words) and not CHANGES_DATABASE.match(_statement(call))
+
+
+def _statement(call: ToolCall) -> str:
+    """Return the SQL that a call runs; "" if it runs none."""
+    return next(
+        (sql for name in ("sql", "query", "statement") if isinstance(sql := arguments(call).get(name), str)), ""
+    )
 
 
 def is_refusal(text: str) -> bool:
@@ -270,8 +300,11 @@ def background_id(text: str) -> str:
     return next(name for name in match.groups() if name) if match else ""
 
 
-def _says_failed(text: str, call: ToolCall | None) -> bool | None:
-    """Return whether the text alone says that the call failed; None if it does not say for certain."""
+def _says_failed(text: str, call: ToolCall | None, *, is_alone: bool) -> bool | None:
+    """Return whether the text says that the call failed; None if it does not say for certain.
+
+    `is_alone`: nothing else says how the call went.
+    """
     body = _without_tags(text)
     if body[:1] == "{" and not FIRST_WORDS.match(text[:HEAD]):
         document = parse_document(body)
@@ -285,8 +318,10 @@ def _says_failed(text: str, call: ToolCall | None) -> bool | None:
     is_content = "\n" in head.strip() and (LOGS.search(script) if script else not head.startswith("Traceback"))
     if (begins_badly and not is_made_up_for) or (_ends_badly(tail) and not (is_content and is_data(call))):
         return True
+    if script and _only_complains(head, script):
+        return True
     if not is_data(call):
-        is_anywhere = hides_failures(script) and not is_made_up_for
+        is_anywhere = bool(script) and (is_alone or hides_failures(script)) and not is_made_up_for
         last = tail.rpartition("\n")[2]
         if call and not script and NOT_ABLE.fullmatch(head):
             return True
@@ -299,6 +334,13 @@ def _says_failed(text: str, call: ToolCall | None) -> bool | None:
         if PASSED.fullmatch(last):
             return False
     return False if DONE.match(head) else None
+
+
+def _only_complains(head: str, script: str) -> bool:
+    """Return whether all that a script printed are complaints of its programs, such as `cat: a.py: No such file …`."""
+    found = [COMPLAINT.fullmatch(line) for line in head.split("\n") if not COMPLAINT_GOES_ON.match(line)]
+    named = {match["program"].lower() for match in found if match}
+    return bool(named) and all(found) and named <= set(WORD.findall(script.lower()))
 
 
 def _verdict_failed(head: str, tail: str) -> bool:

@@ -315,6 +315,17 @@ def test_a_tool_that_acts_fetches_no_data(tool: str, is_fetching: bool):
     assert is_data(used(tool)) is is_fetching
 
 
+@each_row(
+    ("sql", "is_fetching"),
+    [
+        *(("UPDATE jobs SET done = 1", False), ("drop table if exists jobs", False), ("DELETE FROM jobs", False)),
+        *(("SELECT 1", True), ("create react app", True), ("update pip", True)),
+    ],
+)
+def test_a_query_that_changes_a_database_fetches_no_data(sql: str, is_fetching: bool):
+    assert is_data(ToolCall(Location((0,)), 0, None, "execute_query", {"query": sql})) is is_fetching
+
+
 GIT_PUSH = "To github.com:a/b.git\n ! [rejected] main -> main (fetch first)\nerror: failed to push some refs to 'b'\n"
 HINTS = "hint: Updates were rejected because the remote contains work\nhint: that you do not have locally.\n"
 
@@ -347,6 +358,53 @@ HINTS = "hint: Updates were rejected because the remote contains work\nhint: tha
 def test_a_clear_failure_in_the_text_outweighs_a_false_error_flag(command: str, text: str):
     assert has_failed(text, False, ran(command)) is True
     assert has_failed(CODEX.format(0, text), None, ran(command, "exec_command")) is True
+
+
+@each_row(
+    ("command", "text"),
+    [
+        ("cat a.py", "cat: a.py: No such file or directory"),
+        ("cd b && cat a.py", "bash: cd: b: No such file or directory"),
+        ("docker exec app cat a.py", "cat: a.py: Permission denied"),
+        (
+            "rm a.py b.py",
+            "rm: cannot remove 'a.py': No such file or directory\nrm: cannot remove 'b.py': Is a directory",
+        ),
+        ("Get-Content a.py", "\x1b[31;1mGet-Content: \x1b[0mCannot find path 'C:\\a.py' because it does not exist."),
+        (
+            "Get-Content a.py",
+            "Get-Content : Cannot find path 'C:\\a.py'.\nAt line:1 char:1\n+ Get-Content a.py\n    + CategoryInfo : x",
+        ),
+        ("docker exec app ls", "Error response from daemon: No such container: app"),
+        ("mysql -e 'select 1'", "ERROR 1045 (28000): Access denied for user 'a'"),
+        ("node a.js", "throw err;\n\nError: Cannot find module 'b'\n    at c\n\nNode.js v22.1.0"),
+        ("javac A.java", "A.java:3: error: ';' expected\n1 error"),
+        ("mvn test", "[ERROR] Tests run: 12, Failures: 1, Errors: 0\n[INFO] BUILD FAILURE\n[ERROR] -> [Help 1]"),
+        ("./gradlew test", "12 tests completed, 1 failed\nBUILD FAILED in 3s\n4 actionable tasks: 4 executed"),
+        ("mix test", "11 tests, 1 failure\n\nRandomized with seed 1"),
+        ("swift test", "Test Suite 'a' failed.\n\t Executed 5 tests, with 1 failure (0 unexpected) in 0.1 seconds"),
+        ("dotnet test", "Failed!  - Failed:     1, Passed:    11, Skipped:     0, Total:    12 - a.dll"),
+        ("node --test", "\u2139 tests 5\n\u2139 fail 1\n\u2139 duration_ms 45"),
+    ],
+)
+def test_without_a_flag_and_an_exit_code_a_command_failed_if_its_program_says_so(command: str, text: str):
+    assert has_failed(text, None, ran(command)) is True
+
+
+@each_row(
+    ("command", "text"),
+    [
+        ("cat a.log", "cat: b.py: No such file or directory\nthe end"),
+        ("cat a.log", "rm: cannot remove 'b.py': No such file or directory"),
+        ("make", "make: Nothing to be done for 'all'."),
+        ("mvn test", "[INFO] Tests run: 12, Failures: 0, Errors: 0, Skipped: 0\n[INFO] BUILD SUCCESS"),
+        ("cat build.log", "[INFO] BUILD FAILURE\n[ERROR] -> [Help 1]"),
+        ("mix test", "11 tests, 0 failures\n\nRandomized with seed 1"),
+        ("git commit -m x", "[main 1234567] Fix tests: 2 failures\n 1 file changed"),
+    ],
+)
+def test_a_complaint_of_another_program_or_among_other_words_is_not_a_failure(command: str, text: str):
+    assert has_failed(text, None, ran(command)) is None
 
 
 @each_row(
