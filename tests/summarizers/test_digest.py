@@ -290,6 +290,23 @@ def test_an_edit_that_the_editor_refused_is_not_a_change():
             "Ran 3 tests in 0.1s\n\nOK",
             "last test run → python -m unittest: Ran 3 tests in 0.1s; OK",
         ),
+        ("go test ./...", "FAIL\nFAIL\ta/c\t1s", "last test run → go test ./...: 0 packages ok, 1 failed (a/c)"),
+        (
+            "mvn test",
+            "[INFO] Tests run: 12, Failures: 0, Errors: 0\n[INFO] BUILD SUCCESS",
+            "last test run → mvn test: Tests run: 12, Failures: 0, Errors: 0",
+        ),
+        ("mix test", "11 tests, 1 failure\nRandomized", "last test run → mix test: 11 tests, 1 failure"),
+        (
+            "cargo nextest run",
+            "     Summary [   0.012s] 3 tests run: 3 passed, 0 skipped",
+            "last test run → cargo nextest run: Summary [ 0.012s] 3 tests run: 3 passed, 0 skipped",
+        ),
+        (
+            "dotnet test",
+            "Passed!  - Failed:     0, Passed:    12 - a.dll",
+            "last test run → dotnet test: Passed! - Failed: 0, Passed: 12 - a.dll",
+        ),
         ("bun test", '{"output": " 3 pass\\n 0 fail\\n"}', "last test run → bun test: 3 pass; 0 fail"),
     ],
 )

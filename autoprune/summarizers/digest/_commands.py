@@ -60,18 +60,23 @@ MOVED = re.compile(r"^(?:Switched to |HEAD is now at |Successfully rebased |Fast
 HEAD_AT = re.compile(r"^HEAD is now at ([0-9a-f]{7,40}) ([^\n]*)", re.MULTILINE)
 TESTING = re.compile(r"(?i)\b(?:tests?|check|spec|[a-z]*unit)\b|\btest[:_-]\w")
 RUNNERS = re.compile(
-    r"\b(?:pytest|tox|nox|unittest|jest|vitest|mocha|rspec|phpunit|ctest)\b"
+    r"\b(?:pytest|tox|nox|unittest|jest|vitest|mocha|rspec|phpunit|ctest|nextest)\b"
     r"|\b(?:go|cargo|npm|pnpm|yarn|bun|dotnet|mvn|swift|deno|make|mise|just|rake|gradlew?|mix)\s+(?:run\s+)?test\b"
 )
 # Lines with the figures of test runners.
 FIGURES = re.compile(
-    r"^(?:=+ )?(?P<pytest>(?:\d+ \w+, )*\d+ (?:passed|failed|errors?|skipped)\b[^\n=]*?)(?: =+)?$"
-    r"|^[ \t]*(?P<line>Tests?(?: run)?:?[ \t]+\d[^\n]*|test result: [^\n]*|Ran \d+ tests?[^\n]*|FAILED \([^\n]*\)"
-    r"|OK(?: \([^\n]*\))?|\d+ (?:passing|failing|pass|fail|examples?)\b[^\n]*|\d+% tests passed[^\n]*)$",
+    r"^(?:=+ |[ \t]+)?(?P<pytest>(?:\d+ \w+, )*\d+ (?:passed|failed|errors?|skipped)\b[^\n=]*?)(?: =+)?$"
+    r"|^(?:\[\w+\] )?[^\w\n]{0,12}(?P<line>Tests?(?: run| summary)?:?[ \t]+(?:\w+:? )?\d[^\n]*|test result: [^\n]*"
+    r"|(?:Executed |Summary [^\n]{0,40}\] )?\d+ tests?\b[^\n]*(?:pass|fail)[^\n]*|Test run with \d[^\n]*"
+    r"|(?:Pass|Fail)ed! +- [^\n]*|Ran \d+ tests?[^\n]*|FAILED \([^\n]*\)|OK(?: \([^\n]*\))?"
+    r"|\d+ (?:passing|failing|pass|fail|examples?)\b[^\n]*|(?:pass|fail) \d+|\d+% tests passed[^\n]*)$",
     re.MULTILINE,
 )
-GO = re.compile(r"^(ok|FAIL|--- FAIL:)\s+(\S+)", re.MULTILINE)
-FAILURES = re.compile(r"\b[1-9]\d* (?:failed|failing|fail|failures?|errors?)\b|FAIL|\b(?:failures|errors)=[1-9]")
+GO = re.compile(r"^(ok|FAIL|--- FAIL:)[ \t]+(\S+)", re.MULTILINE)
+FAILURES = re.compile(
+    r"\b[1-9]\d* (?:tests? )?(?:failed|failing|fail|failures?|errors?)\b|FAIL|tests? failed after"
+    r"|\b(?i:fail|failed|failures?|errors?)[:=]? *[1-9]"
+)
 VALUE = re.compile(r"\d|[/=@]|\btrue\b|\bfalse\b")
 # Lines that look like values but are not: those of harnesses, and git's messages.
 NO_VALUE = re.compile(
