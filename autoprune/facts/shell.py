@@ -15,7 +15,7 @@ LONGEST = 20_000  # characters of a script that are read
 
 # What may stand around a command without changing its meaning: `cd /repo && … 2>&1`.
 BEFORE = re.compile(
-    r"(?:cd (?:\"[^\"]*\"|'[^']*'|[^ ;&|]+) ?(?:&&|;) ?|source \S+ ?(?:&&|;) ?|sudo |time |timeout \S+ "
+    r"(?:cd (?:\"[^\"]*\"|'[^']*'|[^ ;&|]+) ?(?:&&|;) ?|source \S+ ?(?:&&|;) ?|sudo (?!-)|time |timeout \S+ "
     r"|[A-Z_]+=[^ \"']* )"
 )
 AFTER = re.compile(r"(?: \d?>&?\d| 2>/dev/null| ?;| )\Z")
@@ -25,9 +25,9 @@ REDIRECTION = re.compile(r"(?:\d|&)?(?:>{1,2}|<{1,3})(?P<known>&\d|…)?")
 VARIABLE = re.compile(r"\w+=.*", re.DOTALL)
 # Words that run the program after them, some with options or a time of their own: `timeout -k 5 60 pytest`.
 BEFORE_PROGRAM = frozenset(
-    ("sudo", "time", "env", "timeout", "nice", "nohup", "command", "exec", "stdbuf", "then", "do", "!")
+    ("sudo", "time", "env", "timeout", "nice", "nohup", "command", "exec", "stdbuf", "xargs", "then", "do", "!")
 )
-RUNNER_OPTION = re.compile(r"-.*|\d[\d.]*[smhd]?")
+RUNNER_OPTION = re.compile(r"-.*|\{\}|\d[\d.]*[smhd]?")
 RUNNERS = (
     *(("mise", "exec", "--"), ("mise", "x", "--"), ("uv", "run"), ("poetry", "run"), ("pdm", "run"), ("pipenv", "run")),
     *(("bundle", "exec"), ("pnpm", "exec"), ("pnpm", "dlx"), ("npm", "exec", "--"), ("npx",), ("bunx",)),

@@ -409,6 +409,15 @@ def test_a_file_is_listed_once_by_relative_and_absolute_paths():
     assert sections(digest(told(user("Go."), *edits)))["Files changed"] == ["- /home/me/project/src/a.py → edited ×2"]
 
 
+def test_a_file_in_another_worktree_is_listed_by_its_whole_path():
+    read = ran("cd /w/app && cat src/a.py src/b.py src/c.py")
+    edited = ran("cd /w/app-fix && sed -i s/1/2/ src/a.py")
+    found = sections(digest(told(user("Go."), read, edited), previous=digest(told(user("Go."), read))))
+    assert found["The folder that paths are in"] == ["/w/app"]
+    assert found["Files changed"] == ["- /w/app-fix/src/a.py → edited"]
+    assert "- src/a.py → read ×2" in found["Files and pages read"]
+
+
 def commands(*parts: Any, previous: str = "") -> list[str]:
     return sections(digest(told(*parts), previous=previous))["Commands, and how they went last"]
 
@@ -508,6 +517,8 @@ def test_relative_and_absolute_spellings_of_a_path_match():
         ("pytest -q 2>/dev/null || true", "pytest -q || true"),
         ("# look\nnpm   run check", "npm run check"),
         ("CI=1 timeout 60 make test; ", "make test"),
+        ("sudo make", "make"),
+        ("sudo -u postgres psql", "sudo -u postgres psql"),
         ("git commit -m \"$(cat <<'EOF'\nAdd it\n\nMore\nEOF\n)\"", 'git commit -m "$(cat <<… Add it'),
         ("cd /a", "cd /a"),
         ("", ""),

@@ -111,7 +111,7 @@ ENDED_BY_COMMIT = frozenset(("merge", "cherry-pick", "revert", "rebase"))
 CHOOSING = frozenset(
     (
         *("-run", "--run", "-k", "-t", "-m", "--filter", "--grep", "-g", "--testNamePattern", "--test-name-pattern"),
-        *("-tags", "--tests"),
+        *("-tags", "--tests", "-pl", "-Dtest", "--workspace", "--testPathPattern"),
     )
 )
 NOT_DONE = frozenset(("--abort", "--quit", "--dry-run"))  # options that choose to do nothing, or to undo it

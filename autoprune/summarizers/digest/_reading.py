@@ -1,5 +1,6 @@
 """Read messages into the contents of a digest: requests, answers, findings, plans and actions."""
 
+import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,6 +28,7 @@ from autoprune.summarizers.digest._commands import (
 from autoprune.summarizers.digest._contents import SAID, Contents, Exchange, make_relative, relative
 from autoprune.summarizers.sections import shorten
 
+INSIDE = re.compile(r"(?![/~]|\w+:)")  # before a path that is relative to a folder
 LONGEST_ANSWER = 2_000  # characters
 LONG_REQUEST = 40  # characters; shorter requests such as "continue" are repeated without being the same
 LAST_ACTIONS = 5
@@ -245,7 +247,8 @@ class _Reader:
         changed, read = self.lists[_contents.CHANGED], self.lists[_contents.READ]
         url = arguments(action.call).get("url") if action.call and is_data(action.call) else None
         for does, name in chain(action.files(), [("read", url)] if isinstance(url, str) else ()):
-            path = self._listed_path(self._short_name(name))
+            whole = posixpath.normpath(f"{action.folder}/{name}") if action.folder and INSIDE.match(name) else name
+            path = self._listed_path(self._short_name(whole))
             if does != "read":
                 read.pop(path, None)
                 self._tally(_contents.CHANGED, path, does)
@@ -257,8 +260,12 @@ class _Reader:
         if "/" not in path:
             return path
         listed = {**self.lists[_contents.CHANGED], **self.lists[_contents.READ]}
-        same = [one for one in listed if "/" in one and _is_same_path(one, path)]
+        same = [one for one in listed if "/" in one and _is_same_path(self._whole(one), self._whole(path))]
         return same[0] if path not in listed and len(same) == 1 else path
+
+    def _whole(self, path: str) -> str:
+        """Return a listed path with the folder that it is in, if that is known."""
+        return f"{self.folder}/{path}" if self.folder and INSIDE.match(path) else path
 
     def _note_outcome(self, action: Action) -> None:
         """Record the outcome: a command's latest outcome, a new error, or that an error is resolved."""
