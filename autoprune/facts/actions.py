@@ -48,6 +48,8 @@ VERBS: Mapping[str, str] = {
     ),
     **dict.fromkeys(("read", "view", "open", "cat", "show", "fetch"), "read"),
 }
+# Words for parts of a file: a tool that deletes or renames one edits the file.
+PARTS = frozenset(("line", "lines", "symbol", "cell", "cells", "section", "block", "function", "method", "import"))
 # The same for tools with an argument `command`, such as Anthropic's text editor.
 EDITOR_COMMANDS: Mapping[object, str] = {
     **dict.fromkeys(("view", "open", "read"), "read"),
@@ -148,7 +150,10 @@ def argument_files(call: ToolCall | None, result: ToolResult | None, tool: str) 
         return
     if verb == "written" and result and CREATED.search(result.text[:CREATED_IN]):
         verb = "created"
-    yield from ((verb, path) for path in paths(call))
+    *named, last = paths(call) or ("",)
+    yield from ((verb, path) for path in named)
+    if last:
+        yield "created" if verb == "moved" and named else verb, last
 
 
 def editor_command(call: ToolCall | None) -> str:
@@ -163,7 +168,8 @@ def _tool_verb(call: ToolCall | None, tool: str) -> str | None:
     # The operation of OpenAI's apply_patch tool, such as "delete_file", says more than the tool's name.
     does = arguments(call).get("type") if call and tool == "apply_patch" else None
     words = set(tool_words(does if isinstance(does, str) else tool))
-    return next((verb for word, verb in VERBS.items() if word in words), None)
+    verb = next((verb for word, verb in VERBS.items() if word in words), None)
+    return "edited" if verb and verb != "read" and not PARTS.isdisjoint(words) else verb
 
 
 def shell_files(command: str) -> Iterator[tuple[str, str]]:

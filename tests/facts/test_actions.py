@@ -69,3 +69,21 @@ def test_arguments_that_are_nested_very_deep_do_not_matter():
 )
 def test_a_patch_says_what_becomes_of_a_file(arguments: Any, files: list[tuple[str, str]]):
     assert [*Action(ToolCall(Location((0,)), 0, None, "apply_patch", arguments), None).files()] == files
+
+
+@each_row(
+    ("tool", "arguments", "files"),
+    [
+        ("delete_lines", {"relative_path": "a.py", "start_line": 1}, [("edited", "a.py")]),
+        ("rename_symbol", {"relative_path": "a.py", "new_name": "b"}, [("edited", "a.py")]),
+        ("delete_cell", {"notebook_path": "a.ipynb"}, [("edited", "a.ipynb")]),
+        ("read_cell", {"notebook_path": "a.ipynb"}, [("read", "a.ipynb")]),
+        ("delete_file", {"path": "a.py"}, [("deleted", "a.py")]),
+        ("move_file", {"source_path": "a.py", "destination_path": "b.py"}, [("moved", "a.py"), ("created", "b.py")]),
+        ("rename_file", {"path": "a.py", "new_name": "b.py"}, [("moved", "a.py")]),
+    ],
+)
+def test_a_tool_that_deletes_or_renames_a_part_of_a_file_edits_it(
+    tool: str, arguments: Any, files: list[tuple[str, str]]
+):
+    assert [*Action(ToolCall(Location((0,)), 0, None, tool, arguments), None).files()] == files
