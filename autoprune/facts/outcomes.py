@@ -100,8 +100,6 @@ LAST_LINE = re.compile(
     r"|Aborting\.?|(?:\S+: )?(?:Segmentation fault|Bus error|Aborted)(?: \(core dumped\))?"
     r"|=+ .*\b\d+ (?:failed|errors?)\b.* in [\d.]+s[^=]*=+"  # pytest
     r"|FAIL(?:\t.*)?|test result: FAILED\..*"  # Go, Rust
-    r"|Node\.js v\d[\d.]*|\*\* \([A-Z][\w.]*\) .*|[1-9]\d* errors?(?: generated\.)?"  # Node, Elixir, javac and clang
-    r"|Errors while running CTest"
     r"|To fix this issue, install the required Node version\.|operable program or batch file\."  # pnpm, cmd.exe
     r")"
 )
@@ -112,10 +110,14 @@ SUMMARY = re.compile(
     r"|FAILED \((?:failures|errors)=.*"  # unittest
     r"|FAIL(?:\t.*)?|[ \t]*--- FAIL: .*|test result: FAILED\..*"  # Go, Rust
     # Jest, Vitest, nextest, Maven, Gradle, RSpec, Minitest, ExUnit, XCTest, PHPUnit, sbt and others
-    r"|(?:\[\w+\] )?[^\w\n]{0,12}(?:Executed |Summary \[.{0,40}\] +)?(?:Tests?\b|\d+ (?:examples?|tests?|runs?)\b).*"
+    r"|(?:\[\w+\] )?[^\w\n]{0,12}(?:Executed |Summary \[.{0,40}\] +)?"
+    r"(?:Tests?(?: (?i:files|suites|run|summary))?(?::[ \t]+(?:[a-z]+:? )?|[ \t]+)(?=\d)"
+    r"|\d+ (?:examples?|tests?|runs?)\b).*"
     r"(?:\b[1-9]\d* (?:failed|failures?|errors?)\b|(?i:failed|failures?|errors?)[:=]? ?[1-9]).*"
     r"|FAILURES!|Failed! +- .*"  # PHPUnit, .NET
     r"|[^\w\n]{0,4}Test run .* failed after .*|\*\* \w+ FAILED \*\*"  # Swift, Xcode
+    r"|\*\* \([A-Z][\w.]*\) .*|[1-9]\d* errors?(?: generated\.)?"  # Elixir, javac and clang
+    r"|(?<=\n\n)Node\.js v\d[\d.]*|Errors while running CTest"
     r"|[ \t]*[1-9]\d* (?:failing|failed|fail)|[#ℹ] fail [1-9]\d*"  # Mocha, Playwright, Bun, TAP, Node
     r"|(?:\[\w+\] )?(?:BUILD FAILED|BUILD FAILURE|Build FAILED)\b.*"  # Gradle, Maven, .NET
     r"|g?make(?:\[\d+\])?: \*\*\* .*|npm (?:ERR!|error)\b.*|[\W ]*ELIFECYCLE\b.*"
@@ -155,7 +157,6 @@ COMPLAINT = re.compile(
     r"|(?:is|not) a directory|failed|returned error).*"
 )
 COMPLAINT_GOES_ON = re.compile(r"\s|\+|At line:|\Z")
-WORD = re.compile(r"[\w.+-]+")
 FAINT = re.compile(r"(?:hint: .*|\s*)\Z")  # last lines that are only advice
 COLORS = re.compile(r"\x1b\[[\d;]*m")
 # Tags around a text in the XML dialect, and around an error in others.
@@ -340,7 +341,8 @@ def _only_complains(head: str, script: str) -> bool:
     """Return whether all that a script printed are complaints of its programs, such as `cat: a.py: No such file …`."""
     found = [COMPLAINT.fullmatch(line) for line in head.split("\n") if not COMPLAINT_GOES_ON.match(line)]
     named = {match["program"].lower() for match in found if match}
-    return bool(named) and all(found) and named <= set(WORD.findall(script.lower()))
+    words = [word.strip("\"'();").rpartition("/")[2] for word in script.lower().split()]
+    return bool(named) and all(found) and named <= {*(words[:-1] or words)}  # the last is rather a file than a program
 
 
 def _verdict_failed(head: str, tail: str) -> bool:
