@@ -1,7 +1,7 @@
 """How often real assistants compact a session of 300,000 tokens in a window of 200,000, with autoprune and without it.
 
     npm install --prefix FOLDER @anthropic-ai/claude-code @openai/codex @google/gemini-cli opencode-ai \
-        @mariozechner/pi-coding-agent
+        @earendil-works/pi-coding-agent node@24
     ASSISTANTS=FOLDER python benchmarks/compacted.py [--share 0.9] [claude codex gemini opencode pi]
 
 Each assistant reads fifty files before the strict provider of the tests, which refuses prompts above the window:

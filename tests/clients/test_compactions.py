@@ -147,6 +147,18 @@ def test_the_window_in_a_clients_settings_is_known():
         ("qwen", ".qwen/settings.json", {"context": {"autoCompactThreshold": 0.5}}, 500_000),
         ("pi", ".pi/agent/settings.json", {"compaction": {"reserveTokens": 50_000}}, 950_000),
         ("pi", ".pi/agent/settings.json", {"compaction": {"enabled": False}}, None),
+        (
+            "pi",
+            ".pi/agent/settings.json",
+            {"compaction": {"modelOverrides": {"lab/a-model": {"reserveTokens": "x"}}}},
+            983_616,
+        ),
+        (
+            "pi",
+            ".pi/agent/settings.json",
+            {"compaction": {"modelOverrides": {"lab/a-model": {"reserveTokens": 9_000}}}},
+            991_000,
+        ),
         ("pi", "/work/project/.pi/settings.json", {"compaction": {"reserveTokens": 100_000}}, 900_000),
         ("opencode", ".config/opencode/opencode.json", {"compaction": {"auto": False}}, None),
     ],
@@ -181,6 +193,8 @@ def test_opencode_goes_by_the_limits_of_the_model_in_its_configuration(
         ("GeminiCLI-tui/0.61.0/gemini-3.1-pro-preview (linux; x64; terminal)", 524_288),
         ("opencode/1.18.33 ai-sdk/provider-utils/4.0.23 runtime/bun/1.3.14", 168_000),
         ("QwenCode/0.15.10 (linux; x64)", 167_000),
+        ("pi/1.6.0 (linux; node/v24.21.0; x64)", 183_616),
+        ("pi-coding-agent", 183_616),
     ],
 )
 def test_a_client_is_known_by_its_user_agent(agent: str, size: int):

@@ -108,6 +108,9 @@ def with_mcp(assistant: Assistant) -> Assistant:
     if assistant is OPENCODE_RUN:
         server = {"type": "local", "command": SERVER}
         return replace(assistant, files={".config/opencode/opencode.json": {**OPENCODE, "mcp": {"autoprune": server}}})
+    if assistant is PI:
+        servers = {"mcpServers": {"autoprune": {**local, "exposure": "direct"}}}
+        return replace(assistant, files={".pi/agent/mcp.json": servers})
     config = json.dumps({"mcpServers": {"autoprune": {**local, "alwaysLoad": True}}})
     return replace(
         assistant, arguments=(*assistant.arguments, "--mcp-config", config, "--allowedTools", "Bash", "mcp__autoprune")
@@ -121,8 +124,9 @@ def with_mcp(assistant: Assistant) -> Assistant:
         (CODEX, Call("recall", {}, namespace="mcp__autoprune")),
         (GEMINI_CLI, Call("mcp_autoprune_recall", {})),
         (OPENCODE_RUN, Call("autoprune_recall", {})),
+        (PI, Call("mcp__autoprune__recall", {})),
     ],
-    ids=["claude", "codex", "gemini", "opencode"],
+    ids=["claude", "codex", "gemini", "opencode", "pi"],
 )
 def test_an_assistant_recalls_a_note_by_the_tool_of_autoprune_mcp(
     assistant: Assistant, tool: Call, prefix: Path, tmp_path: Path
@@ -328,8 +332,7 @@ def test_an_assistant_behind_run_does_not_compact_a_session_that_it_compacts_dir
 
     sessions = (direct, through, off)
     assert [(each.done.returncode, each.read) for each in sessions] == [(0, long_session.FILES)] * 3, off.done.stderr
-    # In the middle of a turn, pi compacts only after the provider has refused a prompt.
-    assert [len(each.provider.refusals) for each in sessions] == [name == "pi", 0, 0]
+    assert [len(each.provider.refusals) for each in sessions] == [0, 0, 0]
     assert [each.compactions > 0 for each in sessions] == [True, False, False]
     assert [each.has_fact for each in sessions] == [keeps, True, True]
 

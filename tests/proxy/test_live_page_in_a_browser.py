@@ -136,7 +136,7 @@ def test_an_open_payload_stays_open_and_focused_while_the_page_updates(proxy: Ru
 
 def test_picking_a_conversation_shows_it(proxy: Running, opened: Callable[..., Any]):
     drive(proxy, recorded()[:30], "opencode/1.18.33 (linux)", "one")
-    drive(proxy, recorded()[:4], "pi/0.73.1", "two")
+    drive(proxy, recorded()[:4], "pi/1.6.0", "two")
     tab = opened()
     tab.locator("#title").get_by_text("opencode · gpt-5.1").wait_for()
     tab.get_by_role("button", name="pi · gpt-5.1").click()
@@ -149,7 +149,7 @@ def test_the_list_tells_conversations_of_one_client_apart_and_shows_that_there_a
     proxy: Running, opened: Callable[..., Any]
 ):
     for name in range(5):
-        drive(proxy, recorded()[:30], "pi/0.73.1", f"session {name}")
+        drive(proxy, recorded()[:30], "pi/1.6.0", f"session {name}")
     tab = opened(400)
     tab.get_by_role("heading", name="5 conversations").wait_for()
     started = [f"{datetime.fromtimestamp(each.started):%H:%M}" for each in reversed([*proxy.sessions])]

@@ -33,7 +33,7 @@ INSTRUCTIONS = (
     "CONTEXT CHECKPOINT COMPACTION",
     "<state_snapshot>",
     "anchored summary",
-    "PREFIX of a turn that was too large to keep",
+    "Create a concise checkpoint of the user's request",
 )
 SUMMARY = "<summary>\n<state_snapshot>\n{}\n</state_snapshot>\n</summary>"
 # Gemini CLI only compacts in front of a message of the user, so a hook speaks for the user until all is read.

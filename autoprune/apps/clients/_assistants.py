@@ -332,9 +332,9 @@ PI = Client(
     newest=("--continue", "-c"),
     by_id=("--session",),
     title="pi",
-    install="npm install -g @mariozechner/pi-coding-agent",
+    install="npm install -g @earendil-works/pi-coding-agent",
     route=route_pi,
-    tried="0.73.1",
+    tried="1.6.0",
 )
 
 

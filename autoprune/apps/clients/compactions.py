@@ -108,7 +108,7 @@ OPENCODE_REPLY, OPENCODE_RESERVE = 32_000, 20_000
 OPENCODE = CompactionRule(headroom=OPENCODE_REPLY, headrooms=dict.fromkeys(("gpt-5", "gpt-6"), OPENCODE_RESERVE))
 # Qwen Code 0.24.4, `computeThresholds`. 0.15.10 compacts at 0.7 of the window.
 QWEN = CompactionRule(share=0.85, buffer=33_000)
-# pi 0.73.1, `compaction.ts`.
+# pi 1.6.0, `compaction.ts`.
 PI = CompactionRule(headroom=16_384)
 # Copilot CLI 1.0.102 compacts in the background at 0.8 of the window and waits for it at 0.95; Cline 3.0.65 compacts
 # at 0.9 of the room for the prompt. Both estimate the history themselves.
@@ -207,9 +207,19 @@ def _pi_rule(user: User) -> CompactionRule:
         reserve = to_number(get_in(own, "reserveTokens"))
         if reserve is not None:
             rule = replace(rule, headroom=int(reserve), setting="compaction.reserveTokens")
+        if rooms := dict(_pi_headrooms(get_in(own, "modelOverrides"))):
+            rule = replace(rule, headrooms={**rule.headrooms, **rooms}, setting="compaction.modelOverrides")
         if isinstance(switch := get_in(own, "enabled"), bool):
             rule = replace(rule, is_on=switch, setting=rule.setting if switch else "compaction.enabled")
     return rule
+
+
+def _pi_headrooms(overrides: object) -> Iterator[tuple[str, int]]:
+    """Yield the room that pi leaves free for some models, whose names begin with their provider's."""
+    for name, own in overrides.items() if isinstance(overrides, Mapping) else ():
+        reserve = to_number(get_in(own, "reserveTokens"))
+        if reserve is not None:
+            yield str(name).rpartition("/")[2].lower(), int(reserve)
 
 
 def _cline_rule(user: User) -> CompactionRule:
@@ -241,13 +251,14 @@ def rule_of(client_name: str, user: User) -> CompactionRule:
 
 
 # The beginnings of User-Agent headers: claude-cli/2.1.332, codex_exec/0.171.0, GeminiCLI/0.61.0, opencode/1.18.33,
-# QwenCode/0.15.10, pi-coding-agent.
+# QwenCode/0.15.10, pi/1.6.0, and pi-coding-agent for older versions of pi.
 AGENTS = {
     "claude-cli": CLAUDE,
     "codex": CODEX,
     "geminicli": GEMINI,
     "opencode": OPENCODE,
     "qwencode": QWEN,
+    "pi/": PI,
     "pi-coding-agent": PI,
 }
 # Copilot CLI's mark of a compaction, and Codex' data on its turn, as JSON.
