@@ -908,6 +908,16 @@ def test_a_broken_line_of_pi_costs_itself(at: int, expected: str):
     assert session.notes[0] == f"line {at + 1} is broken, left out"
 
 
+def test_the_system_prompt_in_a_session_of_pi_is_not_a_message():
+    sections = {"preamble": "You are pi.", "rules": None, "tools": "read, bash"}
+    system = entry("1", None, "system", "Hm.", sections=sections)
+    session = load(pi(system, entry("2", "1", "user", "one")), "s")
+    assert (said(session), session.notes) == (
+        ["user:one"],
+        ("the system prompt is sent beside the messages: 24 characters",),
+    )
+
+
 def test_a_session_of_pi_without_its_header_is_read():
     entries = [{**entry("1", None, "user", "one"), "timestamp": "t"}, entry("2", "1", "user", "two")]
     session = load(lines(*entries), "s")

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 
 from autoprune.apps.sessions._json import Object, compact, fields, listed, objects, text
 from autoprune.apps.sessions._recording import (
-    NO_SYSTEM_PROMPT,
     Answer,
     Conversation,
     Message,
@@ -19,6 +18,7 @@ from autoprune.apps.sessions._recording import (
     build_usage,
     note,
     parse_milliseconds,
+    prompt_note,
 )
 from autoprune.apps.sessions._sending import (
     ANTHROPIC,
@@ -118,7 +118,7 @@ def _result_block(part: Object) -> Object:
 
 def _file_notes(whole: Object) -> Iterator[str]:
     size = len(text(whole.get("system_prompt")))
-    yield f"the system prompt is sent beside the messages: {size:,} characters" if size else NO_SYSTEM_PROMPT
+    yield prompt_note(size)
     parts = [part for message in objects(whole.get("messages")) for part in objects(message.get("content"))]
     unsigned = sum(part.get("type") == "thinking" and not text(part.get("signature")) for part in parts)
     yield from note("thoughts without a signature, left out", unsigned)

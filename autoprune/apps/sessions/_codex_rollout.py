@@ -10,7 +10,6 @@ from itertools import chain, groupby
 
 from autoprune.apps.sessions._json import NOTHING, Object, compact, fields, objects, text
 from autoprune.apps.sessions._recording import (
-    NO_SYSTEM_PROMPT,
     Answer,
     Conversation,
     Moment,
@@ -22,6 +21,7 @@ from autoprune.apps.sessions._recording import (
     join_parts,
     note,
     parse_time,
+    prompt_note,
 )
 from autoprune.apps.sessions._sending import OUTPUTS, RESPONSES, conversation, stretch
 
@@ -325,7 +325,7 @@ def _plain_output(value: object) -> object:
 def _rollout_notes(records: Sequence[Record]) -> Iterator[str]:
     prompt = next((each.payload.get("base_instructions") for each in records if each.kind == "session_meta"), None)
     size = len(text(fields(prompt).get("text")))
-    yield f"the system prompt is sent beside the items: {size:,} characters" if size else NO_SYSTEM_PROMPT
+    yield prompt_note(size, "items")
     kinds = Counter(each.event or each.kind for each in records)
     yield from note("compactions", kinds["compacted"])
     yield from note("rollbacks", kinds["thread_rolled_back"])

@@ -9,7 +9,6 @@ from dataclasses import replace
 
 from autoprune.apps.sessions._json import NOTHING, Object, fields, listed, objects, text
 from autoprune.apps.sessions._recording import (
-    NO_SYSTEM_PROMPT,
     Answer,
     Conversation,
     Message,
@@ -24,6 +23,7 @@ from autoprune.apps.sessions._recording import (
     lost_parents,
     note,
     parse_time,
+    prompt_note,
     token_count,
 )
 from autoprune.apps.sessions._sending import ANTHROPIC, content_blocks, conversation, image_block, stretch, text_block
@@ -66,7 +66,7 @@ def read(values: Sequence[object]) -> list[Conversation]:
     broken = sum(message.get("stopReason") in BROKEN_OFF for message in said)
     kept = sum(message.get("role") != "compactionSummary" for message in said)
     notes = [
-        NO_SYSTEM_PROMPT,
+        prompt_note(next((_prompt_size(each) for each in said if each.get("role") == "system"), 0)),
         *lost_parents(_tree(entries), "parentId"),
         *note("entries of other branches, left out", len(entries) - len(path)),
         *note("messages summarized by the last compaction, left out", sum(1 for _ in _entry_messages(path)) - kept),
@@ -87,6 +87,11 @@ def record(values: Sequence[object]) -> list[list[Conversation]]:
     paid = (*(moment for _, moment in _entry_messages(entries)), *map(_summary_moment, entries))
     found[-1] = replace(found[-1], besides=besides(paid, found))
     return [found]
+
+
+def _prompt_size(message: Object) -> int:
+    """Return the characters of a system prompt, which may be in sections."""
+    return len(text(message.get("content"))) + sum(map(len, map(text, fields(message.get("sections")).values())))
 
 
 def _stretch(said: Sequence[tuple[Object, Moment]], resends: bool) -> Conversation:

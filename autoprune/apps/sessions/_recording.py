@@ -144,6 +144,11 @@ def note(what: str, count: int) -> tuple[str, ...]:
     return (f"{what}: {count}",) if count else ()
 
 
+def prompt_note(characters: int, unit: str = "messages") -> str:
+    """Note where the system prompt is, by its length in the log."""
+    return f"the system prompt is sent beside the {unit}: {characters:,} characters" if characters else NO_SYSTEM_PROMPT
+
+
 def find_parents(records: Mapping[str, Object], field: str) -> dict[str, str]:
     """Find the parent of each record of a tree, "" if there is none. `records` are in the order of the log.
 
