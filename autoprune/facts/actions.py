@@ -48,6 +48,7 @@ VERBS: Mapping[str, str] = {
     ),
     **dict.fromkeys(("read", "view", "open", "cat", "show", "fetch"), "read"),
 }
+INTO = re.compile(r"(?i)new|dest|target|to(?=_|[A-Z]|\Z)")  # how an argument with the new path of a file begins
 # Words for parts of a file: a tool that deletes or renames one edits the file.
 PARTS = frozenset(("line", "lines", "symbol", "cell", "cells", "section", "block", "function", "method", "import"))
 # The same for tools with an argument `command`, such as Anthropic's text editor.
@@ -81,6 +82,7 @@ NAME_OF_FILE = re.compile(r"[\w@+\[\]-][\w@+.\[\]-]*\.[A-Za-z][A-Za-z0-9]{0,9}")
 SED_SCRIPT = re.compile(r"s/.*|/.*/[dp]")  # an argument of sed that is no path
 GIT_VERBS = {"rm": "deleted", "restore": "restored"}
 INDEX = frozenset(("--cached", "--staged", "-S"))  # with these the files themselves stay as they are
+WORKTREE = frozenset(("--worktree", "-W"))  # unless one of these is there as well
 # Python that writes files: open("a", "w"), Path("a").write_text(…), p = Path("a") with p.write_text(…).
 ASSIGNED = re.compile(
     r"^[ \t]*(\w+)\s*=\s*(?:(?:pathlib\.)?Path\(\s*)?([\"'])([^\"'\n]{1,200})\2\s*\)?[ \t]*;?[ \t]*$", re.MULTILINE
@@ -150,10 +152,9 @@ def argument_files(call: ToolCall | None, result: ToolResult | None, tool: str) 
         return
     if verb == "written" and result and CREATED.search(result.text[:CREATED_IN]):
         verb = "created"
-    *named, last = paths(call) or ("",)
-    yield from ((verb, path) for path in named)
-    if last:
-        yield "created" if verb == "moved" and named else verb, last
+    into = [name for name in arguments(call) if INTO.match(name)] if verb == "moved" and len(paths(call)) == 2 else []
+    new = str(arguments(call)[into[0]]).replace("\\", "/") if into else ""
+    yield from (("created" if path == new else verb, path) for path in paths(call))
 
 
 def editor_command(call: ToolCall | None) -> str:
@@ -167,9 +168,9 @@ def _tool_verb(call: ToolCall | None, tool: str) -> str | None:
         return EDITOR_COMMANDS[command]
     # The operation of OpenAI's apply_patch tool, such as "delete_file", says more than the tool's name.
     does = arguments(call).get("type") if call and tool == "apply_patch" else None
-    words = set(tool_words(does if isinstance(does, str) else tool))
+    words = (*(tool_words(does) if isinstance(does, str) else ()), *tool_words(tool))
     verb = next((verb for word, verb in VERBS.items() if word in words), None)
-    return "edited" if verb and verb != "read" and not PARTS.isdisjoint(words) else verb
+    return "edited" if verb in ("deleted", "moved") and not PARTS.isdisjoint(words) else verb
 
 
 def shell_files(command: str) -> Iterator[tuple[str, str]]:
@@ -205,7 +206,7 @@ def _unquote(match: re.Match[str]) -> str:
 def _command_files(words: list[str]) -> Iterator[tuple[str, str]]:
     words = words[1:] if words[:1] == ["sudo"] or words[:2] == ["git", "mv"] else words
     if words[:1] == ["git"] and words[1:2] and words[1] in GIT_VERBS:
-        in_index = not INDEX.isdisjoint(words)
+        in_index = not INDEX.isdisjoint(words) and WORKTREE.isdisjoint(words)
         yield from ((GIT_VERBS[words[1]], path) for path in words[2:] if not in_index and _is_path(path))
         return
     if not words:

@@ -30,7 +30,7 @@ PATH_NAMES = frozenset(
 RECALL = re.compile(r"\bautoprune\s+recall\s+(?:\d|-)")  # with an id or an option: not a mention in a search
 COMMAND_NAMES = ("command", "cmd", "commands", "script")  # arguments that hold a shell command
 # Words in the names of tools whose command is a script of another kind: of a page, of an application, of a database.
-NO_SHELL = frozenset(("javascript", "js", "evaluate", "applescript", "browser", "page", "puppeteer", "sql", "python"))
+NO_SHELL = frozenset(("javascript", "js", "evaluate", "applescript", "browser", "page", "puppeteer", "sql"))
 SHELLS = frozenset(("bash", "shell", "powershell", "terminal"))  # outweigh them: mcp__js-sandbox__bash
 # Words in front of the script if the command is a list, as Codex sends it: ["bash", "-lc", "ls"].
 SHELL = re.compile(r"(?i:(?:\S*[\\/])?(?:bash|sh|zsh|pwsh|powershell)(?:\.exe)?|-command|-nologo|-noprofile)|-l?c|-l")

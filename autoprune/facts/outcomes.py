@@ -16,7 +16,7 @@ from itertools import islice
 from autoprune.conversation.edits import split_mark
 from autoprune.conversation.transcript import ToolCall, ToolResult
 from autoprune.facts.calls import arguments, command, target, tool_words
-from autoprune.facts.shell import has_fallback, hides_failures, only_prints_texts
+from autoprune.facts.shell import has_fallback, hides_failures, only_prints_texts, program_names
 
 HEAD = 4_000  # characters that are read: a harness's header, with the command that it ran
 TAIL = 4_000  # characters that are read: a harness's footer, or the last frames of a traceback
@@ -109,25 +109,25 @@ SUMMARY = re.compile(
     r"=* ?(?:\d+ \w+, )*[1-9]\d* (?:failed|errors?)\b.* in [\d.]+m?s\b.*"  # pytest
     r"|FAILED \((?:failures|errors)=.*"  # unittest
     r"|FAIL(?:\t.*)?|[ \t]*--- FAIL: .*|test result: FAILED\..*"  # Go, Rust
-    # Jest, Vitest, nextest, Maven, Gradle, RSpec, Minitest, ExUnit, XCTest, PHPUnit, sbt and others
-    r"|(?:\[\w+\] )?[^\w\n]{0,12}(?:Executed |Summary \[.{0,40}\] +)?"
-    r"(?:Tests?(?: (?i:files|suites|run|summary))?(?::[ \t]+(?:[a-z]+:? )?|[ \t]+)(?=\d)"
-    r"|\d+ (?:examples?|tests?|runs?)\b).*"
-    r"(?:\b[1-9]\d* (?:failed|failures?|errors?)\b|(?i:failed|failures?|errors?)[:=]? ?[1-9]).*"
+    r"|(?:\[\w+\] )?[^\w\n]{0,12}(?:Tests?|Test Files|Test Suites):?[ \t]+"
+    r"(?:\d+ \w+(?:, | \| ))*[1-9]\d* failed\b.*"  # Jest, Vitest
+    r"|(?:\[\w+\] )?Tests(?: run)?: \w.*(?i:failed|failures?|errors?):? [1-9]\d*(?![\w%]).*"  # Maven, PHPUnit, sbt
+    r"|[^\w\n]{0,12}(?:Executed |Summary \[.{0,40}\] +)?\d+ (?:examples?|tests?|runs?)(?: run| completed)?[,:] .*"
+    r"\b[1-9]\d* (?:failed|failures?|errors?)\b.*"  # RSpec, Minitest, ExUnit, XCTest, nextest, Gradle
     r"|FAILURES!|Failed! +- .*"  # PHPUnit, .NET
     r"|[^\w\n]{0,4}Test run .* failed after .*|\*\* \w+ FAILED \*\*"  # Swift, Xcode
     r"|\*\* \([A-Z][\w.]*\) .*|[1-9]\d* errors?(?: generated\.)?"  # Elixir, javac and clang
-    r"|(?<=\n\n)Node\.js v\d[\d.]*|Errors while running CTest"
+    r"|Errors while running CTest"
     r"|[ \t]*[1-9]\d* (?:failing|failed|fail)|[#ℹ] fail [1-9]\d*"  # Mocha, Playwright, Bun, TAP, Node
     r"|(?:\[\w+\] )?(?:BUILD FAILED|BUILD FAILURE|Build FAILED)\b.*"  # Gradle, Maven, .NET
-    r"|g?make(?:\[\d+\])?: \*\*\* .*|npm (?:ERR!|error)\b.*|[\W ]*ELIFECYCLE\b.*"
+    r"|g?make(?:\[\d+\])?: \*\*\* .*|npm (?:ERR!|error)\b.*|[^\w\n]*ELIFECYCLE\b.*"
     r"|Found [1-9]\d* errors?\b(?!.* 0 remaining).*|\S+\(\d+,\d+\): error TS\d+: .*"  # tsc, mypy, ruff
     r"|[^\w\n]*[1-9]\d* problems? \([1-9]\d* errors?\b.*"  # ESLint
     r"|error(?:\[E\d+\])?: (?:could not compile|aborting due to|failed to push|pathspec|src refspec|patch failed).*"
     r"|fatal: \S.*| ! \[(?:remote )?rejected\] .*|CONFLICT \(.*|Automatic merge failed;.*"  # git
     r"|(?:\S+: )?(?:line \d+: )?\S+: command not found|(?:zsh|\(eval\)):(?:\d+:)? command not found: .*"
     r"|[ \t]*\+ FullyQualifiedErrorId ?: .*|'.{1,200}' is not recognized as an internal or external command,"  # Windows
-    r"|\[[\w:.-]+\] ERROR task failed|\W*ERR_PNPM_(?!UNSUPPORTED_ENGINE)[A-Z_]+\b.*"  # mise, pnpm
+    r"|\[[\w:.-]+\] ERROR task failed|[^\w\n]*ERR_PNPM_(?!UNSUPPORTED_ENGINE)[A-Z_]+\b.*"  # mise, pnpm
     r"|(?:\[\S+\] )?[1-9]\d* issues:\n(?:\[\S+\] )?\* \w+: \d+"  # golangci-lint
     r"|(?i:exit(?:ed)?(?: with)?(?:[ _]?(?:code|status))?) ?[:=]? ?[1-9]\d*\.?"  # of `echo "exit: $?"`
     r")[ \t\r]*$",
@@ -156,6 +156,7 @@ COMPLAINT = re.compile(
     r"(?i:no such |cannot |can't |could(?: not|n't) |not (?:found|recognized|permitted)|denied|refused"
     r"|(?:is|not) a directory|failed|returned error).*"
 )
+TESTS = re.compile(r"\b(?:tests?|check|build)\b")  # in scripts whose output may end with something else
 COMPLAINT_GOES_ON = re.compile(r"\s|\+|At line:|\Z")
 FAINT = re.compile(r"(?:hint: .*|\s*)\Z")  # last lines that are only advice
 COLORS = re.compile(r"\x1b\[[\d;]*m")
@@ -203,6 +204,7 @@ CHANGES_DATABASE = re.compile(
     r"|(?:create|alter|drop)\s+(?:\w+\s+){0,3}?(?:table|index|view|database|schema|column|role|user))\s",
     re.IGNORECASE,
 )
+QUERYING = frozenset(("sql", "query", "execute", "db", "database", "postgres", "mysql", "sqlite"))
 OWN_ID = re.compile(r"(?!request)(?:\w{1,40}_id|\w{1,40}Id|id)")  # of what a JSON object describes
 LOGS = re.compile(r"\b(?:logs|journalctl|dmesg)\b|\.log\b")  # in commands that print logs
 FRAME = re.compile(r'\n  File "[^"\n]+", line \d+|\n-+> \d+ ')  # of Python and of IPython
@@ -270,10 +272,9 @@ def is_data(call: ToolCall | None) -> bool:
 
 
 def _statement(call: ToolCall) -> str:
-    """Return the SQL that a call runs; "" if it runs none."""
-    return next(
-        (sql for name in ("sql", "query", "statement") if isinstance(sql := arguments(call).get(name), str)), ""
-    )
+    """Return the SQL that a call runs; "" if it runs none. A query may also be for a search."""
+    names = ("sql", "query", "statement") if not QUERYING.isdisjoint(tool_words(call.name)) else ("sql",)
+    return next((sql for name in names if isinstance(sql := arguments(call).get(name), str)), "")
 
 
 def is_refusal(text: str) -> bool:
@@ -319,11 +320,12 @@ def _says_failed(text: str, call: ToolCall | None, *, is_alone: bool) -> bool | 
     is_content = "\n" in head.strip() and (LOGS.search(script) if script else not head.startswith("Traceback"))
     if (begins_badly and not is_made_up_for) or (_ends_badly(tail) and not (is_content and is_data(call))):
         return True
-    if script and _only_complains(head, script):
+    if is_alone and not is_made_up_for and not hides_failures(script) and _only_complains(head, script):
         return True
     if not is_data(call):
-        is_anywhere = bool(script) and (is_alone or hides_failures(script)) and not is_made_up_for
         last = tail.rpartition("\n")[2]
+        is_test = is_alone and TESTS.search(script) and not PASSED.fullmatch(last)
+        is_anywhere = (is_test or hides_failures(script)) and not is_made_up_for
         if call and not script and NOT_ABLE.fullmatch(head):
             return True
         if last.startswith("Error: ") and not hides_failures(script):  # else perhaps that of an earlier command
@@ -341,8 +343,7 @@ def _only_complains(head: str, script: str) -> bool:
     """Return whether all that a script printed are complaints of its programs, such as `cat: a.py: No such file …`."""
     found = [COMPLAINT.fullmatch(line) for line in head.split("\n") if not COMPLAINT_GOES_ON.match(line)]
     named = {match["program"].lower() for match in found if match}
-    words = [word.strip("\"'();").rpartition("/")[2] for word in script.lower().split()]
-    return bool(named) and all(found) and named <= {*(words[:-1] or words)}  # the last is rather a file than a program
+    return bool(named) and all(found) and named <= {"cd", *map(str.lower, program_names(script))}
 
 
 def _verdict_failed(head: str, tail: str) -> bool:

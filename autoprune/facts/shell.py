@@ -45,7 +45,7 @@ IN_PLACE = {
     **dict.fromkeys(("sed", "gsed"), re.compile(r"-[a-zA-Z]*i.*|--in-place.*")),
     **dict.fromkeys(("perl", "ruby"), re.compile(r"-[a-zA-Z0-9]*i\S*")),
     **dict.fromkeys(("gofmt", "goimports", "gofumpt", "prettier"), re.compile(r"-w|--write")),
-    **dict.fromkeys(("awk", "gawk", "yq"), re.compile(r"-i|--inplace")),
+    "yq": re.compile(r"-i|--inplace"),
 }
 READING = frozenset(("cat", "head", "tail", "nl", "less", "more", "bat"))
 # Commands that only read: what they print matters, not that they ran.
@@ -92,11 +92,11 @@ READERS_BY = {
     "cargo": frozenset(("tree", "metadata", "search")),
     "brew": frozenset(("list", "info", "search")),
 }
-# What makes `git branch` and `git remote` change something.
-CHANGES_REFERENCES = re.compile(
-    r"\bbranch (?:\S+ )*?-(?:[dDmMcCfu]+|-(?:delete|move|copy|force|(?:un)?set-upstream)\S*)(?= |\Z)"
-    r"|\bremote (?:add|remove|rm|rename|set-\S+) "
-)
+# Words with which `git branch` and `git remote` change something.
+CHANGING_WORDS = {
+    "branch": re.compile(r"-[dDmMcCfu]+|--(?:delete|move|copy|force|(?:un)?set-upstream).*"),
+    "remote": re.compile(r"add|remove|rm|rename|prune|update|set-.*"),
+}
 EXECUTING = frozenset(("-exec", "-execdir", "-ok", "-okdir"))  # of `find`, before a command
 # Subcommands of other programs that only read. Task runners are excluded: a project chooses the names of its tasks.
 READING_WORDS = frozenset(
@@ -279,14 +279,14 @@ def is_read_only_command(words: Sequence[str]) -> bool:
         return "-delete" not in words and all(map(is_read_only_command, executed))
     if program in READERS:
         return True
-    if program == "git" and CHANGES_REFERENCES.search(" ".join(words)):
-        return False
     if words[1:2] == ["api"] or program == "curl":
         return not any(SENDS.match(word) for word in words)
     if words[1:2] == ["config"]:
         return any(word.startswith("--get") or word in ("--list", "-l", "get", "list") for word in words[2:])
     readers = READERS_BY.get(program.rstrip("3"), frozenset() if program in RUNS_TASKS else READING_WORDS)
     subcommands = [word for before, word in pairwise(words) if word[:1] != "-" and before not in WITH_VALUE]
+    if program == "git" and (changes := CHANGING_WORDS.get(subcommands[0] if subcommands else "")):
+        return not any(map(changes.fullmatch, words))
     return any(word in readers for word in subcommands[: 2 if program == "gh" else 1])
 
 

@@ -114,7 +114,7 @@ class Groups:
             return
         if entry.is_users:
             (self._notes if is_note(entry) else self.user_requests).append(at)
-        self.uncounted += entry.speaker is Speaker.SYSTEM
+        self.uncounted += entry.speaker is Speaker.SYSTEM and not entry.is_directive
         if entry.compaction is not None:
             self._compaction = {at}
         if entry.is_directive:

@@ -210,7 +210,8 @@ class Retention:
 
     def stays(self, at: int, entry: Entry) -> bool:
         """Return whether a message stays, whatever its position in the conversation."""
-        if self.system and (entry.speaker is Speaker.SYSTEM or _instructs(entry)):
+        is_systems = entry.speaker is Speaker.SYSTEM and not entry.is_directive
+        if self.system and (is_systems or _instructs(entry)):
             return True
         is_pinned = bool(self.pinned(entry.message)) if callable(self.pinned) else at in self.pinned
         return is_pinned or bool(self.tags and not _tags(entry.message).isdisjoint(self.tags))

@@ -95,8 +95,6 @@ def _block_type(block: Mapping[str, object]) -> str:
 
 def speaker(message: Mapping[str, object]) -> Speaker:
     """Return the speaker of a message; a user's message that holds only results comes from the tools."""
-    if is_directive(message):
-        return Speaker.OTHER
     who = SPEAKERS.get(str(message.get("role")), Speaker.OTHER)
     kinds = [_block_type(fields_of(item)) for item in items_of(message.get("content"))]
     return Speaker.TOOL if who is Speaker.USER and {*kinds} == {RESULT} else who

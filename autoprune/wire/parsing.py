@@ -288,7 +288,7 @@ class Parser:
         entry = self._with_texts(entry, [*read_texts(known, entry)])
         if is_model:
             self.standing.add_calls(entry.calls)
-        elif who is Speaker.OTHER and not entry.is_directive and isinstance(role := known.get("role"), str):
+        elif who is Speaker.OTHER and isinstance(role := known.get("role"), str):
             self.note_lookalike(
                 f"role {role!r}", "is not known: give 'user', 'assistant' or 'tool', or nothing in it is pruned"
             )

@@ -80,7 +80,9 @@ def test_a_patch_says_what_becomes_of_a_file(arguments: Any, files: list[tuple[s
         ("read_cell", {"notebook_path": "a.ipynb"}, [("read", "a.ipynb")]),
         ("delete_file", {"path": "a.py"}, [("deleted", "a.py")]),
         ("move_file", {"source_path": "a.py", "destination_path": "b.py"}, [("moved", "a.py"), ("created", "b.py")]),
+        ("move_file", {"destination_path": "b.py", "source_path": "a.py"}, [("created", "b.py"), ("moved", "a.py")]),
         ("rename_file", {"path": "a.py", "new_name": "b.py"}, [("moved", "a.py")]),
+        ("move_files", {"paths": ["a.py", "b.py"], "destination": "src"}, [("moved", "a.py"), ("moved", "b.py")]),
     ],
 )
 def test_a_tool_that_deletes_or_renames_a_part_of_a_file_edits_it(

@@ -324,6 +324,7 @@ def test_a_tool_that_acts_fetches_no_data(tool: str, is_fetching: bool):
 )
 def test_a_query_that_changes_a_database_fetches_no_data(sql: str, is_fetching: bool):
     assert is_data(ToolCall(Location((0,)), 0, None, "execute_query", {"query": sql})) is is_fetching
+    assert is_data(ToolCall(Location((0,)), 0, None, "web_search", {"query": sql}))
 
 
 GIT_PUSH = "To github.com:a/b.git\n ! [rejected] main -> main (fetch first)\nerror: failed to push some refs to 'b'\n"
@@ -365,7 +366,6 @@ def test_a_clear_failure_in_the_text_outweighs_a_false_error_flag(command: str, 
     [
         ("cat a.py", "cat: a.py: No such file or directory"),
         ("cd b && cat a.py", "bash: cd: b: No such file or directory"),
-        ("docker exec app cat a.py", "cat: a.py: Permission denied"),
         (
             "rm a.py b.py",
             "rm: cannot remove 'a.py': No such file or directory\nrm: cannot remove 'b.py': Is a directory",
@@ -377,7 +377,6 @@ def test_a_clear_failure_in_the_text_outweighs_a_false_error_flag(command: str, 
         ),
         ("docker exec app ls", "Error response from daemon: No such container: app"),
         ("mysql -e 'select 1'", "ERROR 1045 (28000): Access denied for user 'a'"),
-        ("node a.js", "throw err;\n\nError: Cannot find module 'b'\n    at c\n\nNode.js v22.1.0"),
         ("javac A.java", "A.java:3: error: ';' expected\n1 error"),
         ("mvn test", "[ERROR] Tests run: 12, Failures: 1, Errors: 0\n[INFO] BUILD FAILURE\n[ERROR] -> [Help 1]"),
         ("./gradlew test", "12 tests completed, 1 failed\nBUILD FAILED in 3s\n4 actionable tasks: 4 executed"),
@@ -405,10 +404,20 @@ def test_without_a_flag_and_an_exit_code_a_command_failed_if_its_program_says_so
         ("cat build.log", "[INFO] BUILD FAILURE\n[ERROR] -> [Help 1]"),
         ("mix test", "11 tests, 0 failures\n\nRandomized with seed 1"),
         ("git commit -m x", "[main 1234567] Fix tests: 2 failures\n 1 file changed"),
+        ("docker logs worker --tail 1", "worker: connection refused"),
+        ("rm a || true", "rm: cannot remove 'a': No such file or directory"),
+        ("python train.py", "100 runs mean error 1e-5"),
+        ("python train.py", "Test: 3.2 error 1.5"),
+        ("./deploy.sh", "1 failed\nretry ok\ndone"),
     ],
 )
 def test_a_complaint_of_another_program_or_among_other_words_is_not_a_failure(command: str, text: str):
     assert has_failed(text, None, ran(command)) is None
+
+
+def test_a_complaint_does_not_contradict_a_flag():
+    text = "rm: cannot remove 'a': No such file or directory"
+    assert has_failed(text, False, ran("rm a; mkdir a")) is None
 
 
 @each_row(

@@ -61,6 +61,7 @@ def test_scripts_of_powershell_are_read_like_those_of_a_shell(
         ("git restore --staged app.py", []),
         ("git rm --cached app.py", []),
         ("git rm app.py", [("deleted", "app.py")]),
+        ("git restore -S -W app.py", [("restored", "app.py")]),
         ("ln -s app.py link.py", [("created", "link.py")]),
         ("yq -i '.a = 1' app.yaml", [("edited", "app.yaml")]),
     ],
@@ -86,14 +87,12 @@ def test_a_file_that_a_command_only_names_is_not_said_to_be_changed(script: str,
         ("git branch --merged main", True),
         ("git remote add origin a.git", False),
         ("git remote -v", True),
+        ("git log my-branch -u", True),
+        ("git log --grep 'branch -d x'", True),
     ],
 )
 def test_a_program_that_reads_may_change_files_by_its_options(script: str, only_reads: bool):
     assert is_read_only(script) is only_reads
-
-
-def test_the_code_of_a_tool_for_python_is_no_shell_command():
-    assert command(ToolCall(Location((0,)), 0, None, "run_python", {"script": "if size > limit.most: stop()"})) == ""
 
 
 @pytest.mark.parametrize(

@@ -664,7 +664,7 @@ def test_a_request_by_which_pi_kept_the_cache_warm_was_paid_and_ends_the_pause()
     text = lines({"type": "session", "id": "s"}, *chained(*before, warm, *after))
     [(said, [_, second])] = stretches(text)
     assert said == ["user:one", "assistant:A.", "user:two", "assistant:B."]
-    assert second.pause == 150
+    assert second.pause == 152  # to the end of the answer
     [paid] = recordings(text, "s")[0][-1].besides
     assert (paid.time, paid.model, paid.usage) == (NOON + 250, "m", Usage(30, 30, cost=0.25))
 

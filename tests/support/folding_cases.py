@@ -230,9 +230,9 @@ def current_request(result: Result) -> int | None:
 
 
 def systems(result: Result) -> list[int]:
-    """Where the system's and the developer's messages stand."""
+    """Where the system's and the developer's messages stand, except those that only set options."""
     entries = result.plan.transcript.entries
-    return [at for at, entry in enumerate(entries) if entry.speaker is Speaker.SYSTEM]
+    return [at for at, entry in enumerate(entries) if entry.speaker is Speaker.SYSTEM and not entry.is_directive]
 
 
 def words(value: Any) -> list[str]:

@@ -207,19 +207,9 @@ def _pi_rule(user: User) -> CompactionRule:
         reserve = to_number(get_in(own, "reserveTokens"))
         if reserve is not None:
             rule = replace(rule, headroom=int(reserve), setting="compaction.reserveTokens")
-        if rooms := dict(_pi_headrooms(get_in(own, "modelOverrides"))):
-            rule = replace(rule, headrooms={**rule.headrooms, **rooms}, setting="compaction.modelOverrides")
         if isinstance(switch := get_in(own, "enabled"), bool):
             rule = replace(rule, is_on=switch, setting=rule.setting if switch else "compaction.enabled")
     return rule
-
-
-def _pi_headrooms(overrides: object) -> Iterator[tuple[str, int]]:
-    """Yield the room that pi leaves free for some models, whose names begin with their provider's."""
-    for name, own in overrides.items() if isinstance(overrides, Mapping) else ():
-        reserve = to_number(get_in(own, "reserveTokens"))
-        if reserve is not None:
-            yield str(name).rpartition("/")[2].lower(), int(reserve)
 
 
 def _cline_rule(user: User) -> CompactionRule:

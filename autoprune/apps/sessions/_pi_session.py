@@ -14,6 +14,7 @@ from autoprune.apps.sessions._recording import (
     Message,
     Moment,
     Reader,
+    Request,
     Usage,
     bad_record,
     besides,
@@ -84,8 +85,10 @@ def record(values: Sequence[object]) -> list[list[Conversation]]:
     resends = _is_version_1(path)
     ends = [at for at, entry in enumerate(path) if entry.get("type") == "compaction"]
     found = [_stretch(list(_branch_messages(path[:end], values)), resends) for end in (*ends, len(path))]
-    paid = (*(moment for _, moment in _entry_messages(entries)), *map(_summary_moment, entries))
+    paid = (*(moment for _, moment in _entry_messages(entries)), *map(_paid_moment, entries))
     found[-1] = replace(found[-1], besides=besides(paid, found))
+    warmed = [time for entry in path if entry.get("kind") == "cache_warm" and (time := _time(entry)) is not None]
+    found = [replace(each, requests=tuple(_since_warmed(one, warmed) for one in each.requests)) for each in found]
     return [found]
 
 
@@ -97,8 +100,7 @@ def _prompt_size(message: Object) -> int:
 def _stretch(said: Sequence[tuple[Object, Moment]], resends: bool) -> Conversation:
     sent = ((_without_thinking(message, resends), moment) for message, moment in said)
     spoken = ((_api_message(message, ()), moment) for message, moment in sent)
-    known = ((message, moment) for message, moment in spoken if message and (message["content"] or moment))
-    return stretch(ANTHROPIC, known)
+    return stretch(ANTHROPIC, ((message, moment) for message, moment in spoken if message and message["content"]))
 
 
 def _without_thinking(message: Object, resends: bool) -> Object:
@@ -160,8 +162,6 @@ def _entry_messages(entries: Sequence[Object]) -> Iterator[tuple[Object, Moment]
                 yield fields(entry.get("message")), _entry_moment(entry)
             case "custom_message":
                 yield {"role": "custom", "content": entry.get("content")}, _entry_moment(entry)
-            case "usage":  # of a request that kept the cache warm, whose answer nobody reads
-                yield {"role": "usage"}, Answer(_time(entry), text(entry.get("model")), _usage(entry))
             case "branch_summary" if entry.get("summary"):
                 yield {"role": "branchSummary", "summary": entry.get("summary")}, _entry_moment(entry)
 
@@ -176,9 +176,19 @@ def _time(entry: Object) -> float | None:
     return parse_time(entry.get("timestamp"))
 
 
-def _summary_moment(entry: Object) -> Moment:
-    """Return the recorded data of the request that wrote the summary in an entry, which later versions log."""
-    return Answer(_time(entry), usage=_usage(entry)) if "summary" in entry else None
+def _paid_moment(entry: Object) -> Moment:
+    """Return the recorded data of a request whose answer is no message, such as that for a summary."""
+    is_paid = "summary" in entry or entry.get("type") == "usage"
+    return Answer(_time(entry), text(entry.get("model")), _usage(entry)) if is_paid else None
+
+
+def _since_warmed(request: Request, warmed: Sequence[float]) -> Request:
+    """Return a request with the pause since pi kept the cache warm, if it did after the answer before."""
+    if request.pause is None or request.time is None:
+        return request
+    return replace(
+        request, pause=min([request.pause, *(request.time - time for time in warmed if time <= request.time)])
+    )
 
 
 def _usage(record: Object) -> Usage | None:
@@ -204,8 +214,6 @@ def _model_key(message: Object) -> tuple[object, ...]:
 def _api_message(message: Object, model: tuple[object, ...]) -> Message | None:
     """Convert a message to the form that pi sends; None if pi does not send it."""
     match message.get("role"):
-        case "usage":
-            return {"role": "assistant", "content": []}
         case "assistant" if message.get("stopReason") not in BROKEN_OFF:
             # A signature is valid only for the model that created it, and only Claude's API uses signatures.
             is_own = _model_key(message) == model and message.get("api") == "anthropic-messages"

@@ -67,14 +67,15 @@ RUNNERS = re.compile(
 FIGURES = re.compile(
     r"^(?:=+ |[ \t]+)?(?P<pytest>(?:\d+ \w+, )*\d+ (?:passed|failed|errors?|skipped)\b[^\n=]*?)(?: =+)?$"
     r"|^(?:\[\w+\] )?[^\w\n]{0,12}(?P<line>Tests?(?: run| summary)?:?[ \t]+(?:\w+:? )?\d[^\n]*|test result: [^\n]*"
-    r"|(?:Executed |Summary [^\n]{0,40}\] )?\d+ tests?\b[^\n]*(?:pass|fail)[^\n]*|Test run with \d[^\n]*"
+    r"|(?:Executed |Summary [^\n]{0,40}\] +)?\d+ tests?(?: run| completed)?[,:] [^\n]*(?:pass|fail)[^\n]*"
+    r"|Test run with \d[^\n]*"
     r"|(?:Pass|Fail)ed! +- [^\n]*|Ran \d+ tests?[^\n]*|FAILED \([^\n]*\)|OK(?: \([^\n]*\))?"
     r"|\d+ (?:passing|failing|pass|fail|examples?)\b[^\n]*|(?:pass|fail) \d+|\d+% tests passed[^\n]*)$",
     re.MULTILINE,
 )
 GO = re.compile(r"^(ok|FAIL|--- FAIL:)[ \t]+(\S+)", re.MULTILINE)
 FAILURES = re.compile(
-    r"\b[1-9]\d* (?:tests? )?(?:failed|failing|fail|failures?|errors?)\b|FAIL|tests? failed after"
+    r"\b[1-9]\d* (?:tests? )?(?:failed|failing|fail|failures?|errors?)\b|FAIL|(?:tests?|suites?) failed after"
     r"|\b(?i:fail|failed|failures?|errors?)[:=]? *[1-9]"
 )
 VALUE = re.compile(r"\d|[/=@]|\btrue\b|\bfalse\b")
