@@ -286,7 +286,7 @@ def is_read_only_command(words: Sequence[str]) -> bool:
     readers = READERS_BY.get(program.rstrip("3"), frozenset() if program in RUNS_TASKS else READING_WORDS)
     subcommands = [word for before, word in pairwise(words) if word[:1] != "-" and before not in WITH_VALUE]
     if program == "git" and (changes := CHANGING_WORDS.get(subcommands[0] if subcommands else "")):
-        return not any(map(changes.fullmatch, words))
+        return not any(map(changes.fullmatch, words[words.index(subcommands[0]) :]))
     return any(word in readers for word in subcommands[: 2 if program == "gh" else 1])
 
 
