@@ -248,24 +248,23 @@ class _Reader:
         url = arguments(action.call).get("url") if action.call and is_data(action.call) else None
         for does, name in chain(action.files(), [("read", url)] if isinstance(url, str) else ()):
             whole = posixpath.normpath(f"{action.folder}/{name}") if action.folder and INSIDE.match(name) else name
-            path = self._listed_path(self._short_name(whole))
+            path = self._listed_path(self._short_name(whole), self.folder if not INSIDE.match(whole) else "")
             if does != "read":
                 read.pop(path, None)
                 self._tally(_contents.CHANGED, path, does)
             elif path not in changed:
                 self._tally(_contents.READ, path, does)
 
-    def _listed_path(self, path: str) -> str:
-        """Find the spelling of a path that the lists already have, with more folders or fewer."""
+    def _listed_path(self, path: str, folder: str) -> str:
+        """Find the spelling of a path that the lists already have, with more folders or fewer.
+
+        `folder` is the one that the listed paths are in, "" if that of the path is not known.
+        """
         if "/" not in path:
             return path
         listed = {**self.lists[_contents.CHANGED], **self.lists[_contents.READ]}
-        same = [one for one in listed if "/" in one and _is_same_path(self._whole(one), self._whole(path))]
+        same = [one for one in listed if "/" in one and _is_same_path(_whole(one, folder), _whole(path, folder))]
         return same[0] if path not in listed and len(same) == 1 else path
-
-    def _whole(self, path: str) -> str:
-        """Return a listed path with the folder that it is in, if that is known."""
-        return f"{self.folder}/{path}" if self.folder and INSIDE.match(path) else path
 
     def _note_outcome(self, action: Action) -> None:
         """Record the outcome: a command's latest outcome, a new error, or that an error is resolved."""
@@ -358,6 +357,10 @@ def _is_change(access: tuple[str, str]) -> bool:
     """Return whether an access changes a file that may be of the project."""
     does, path = access
     return does != "read" and not path.startswith("/tmp/")
+
+
+def _whole(path: str, folder: str) -> str:
+    return f"{folder}/{path}" if folder and INSIDE.match(path) else path
 
 
 def _is_same_path(one: str, other: str) -> bool:
