@@ -48,7 +48,7 @@ VERBS: Mapping[str, str] = {
     ),
     **dict.fromkeys(("read", "view", "open", "cat", "show", "fetch"), "read"),
 }
-INTO = re.compile(r"(?i)new|dest|target|to(?=_|[A-Z]|\Z)")  # how an argument with the new path of a file begins
+INTO = re.compile(r"[nN]ew|[dD]est|[tT]arget|[tT]o(?=_|[A-Z]|\Z)")  # how an argument with the new path of a file begins
 # Words for parts of a file: a tool that deletes or renames one edits the file.
 PARTS = frozenset(("line", "lines", "symbol", "cell", "cells", "section", "block", "function", "method", "import"))
 # The same for tools with an argument `command`, such as Anthropic's text editor.

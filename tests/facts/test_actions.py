@@ -82,6 +82,7 @@ def test_a_patch_says_what_becomes_of_a_file(arguments: Any, files: list[tuple[s
         ("move_file", {"source_path": "a.py", "destination_path": "b.py"}, [("moved", "a.py"), ("created", "b.py")]),
         ("move_file", {"destination_path": "b.py", "source_path": "a.py"}, [("created", "b.py"), ("moved", "a.py")]),
         ("rename_file", {"path": "a.py", "new_name": "b.py"}, [("moved", "a.py")]),
+        ("move", {"token": "t", "path": "a.py", "destination_path": "b.py"}, [("moved", "a.py"), ("created", "b.py")]),
         ("move_files", {"paths": ["a.py", "b.py"], "destination": "src"}, [("moved", "a.py"), ("moved", "b.py")]),
     ],
 )
