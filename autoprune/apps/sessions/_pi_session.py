@@ -4,6 +4,7 @@ The rules are those of pi's `session-manager`, `messages` and `transform-message
 Thoughts become text, as in pi when the model changes, unless they are signed by the Claude model of the newest answer.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -87,7 +88,8 @@ def record(values: Sequence[object]) -> list[list[Conversation]]:
     found = [_stretch(list(_branch_messages(path[:end], values)), resends) for end in (*ends, len(path))]
     paid = (*(moment for _, moment in _entry_messages(entries)), *map(_paid_moment, entries))
     found[-1] = replace(found[-1], besides=besides(paid, found))
-    warmed = [time for entry in path if entry.get("kind") == "cache_warm" and (time := _time(entry)) is not None]
+    times = (_time(entry) for entry in path if entry.get("kind") == "cache_warm")
+    warmed = sorted(time for time in times if time is not None)
     found = [replace(each, requests=tuple(_since_warmed(one, warmed) for one in each.requests)) for each in found]
     return [found]
 
@@ -183,12 +185,14 @@ def _paid_moment(entry: Object) -> Moment:
 
 
 def _since_warmed(request: Request, warmed: Sequence[float]) -> Request:
-    """Return a request with the pause since pi kept the cache warm, if it did after the answer before."""
+    """Return a request with the pause since pi kept the cache warm, if it did after the answer before.
+
+    `warmed` are the times at which it did, in order.
+    """
     if request.pause is None or request.time is None:
         return request
-    return replace(
-        request, pause=min([request.pause, *(request.time - time for time in warmed if time <= request.time)])
-    )
+    last = warmed[: bisect_right(warmed, request.time)][-1:]
+    return replace(request, pause=min([request.pause, *(request.time - time for time in last)]))
 
 
 def _usage(record: Object) -> Usage | None:
